@@ -51,15 +51,15 @@ def test_a_schedule_is_read_and_followed(given: Any, moments: dict[Any, float]) 
 @pytest.mark.parametrize(
     ("given", "hint"),
     [
-        ("fast", "'fast' is no schedule; write a number"),
-        (None, "None is no schedule"),
-        (True, "True is no schedule"),
+        ("fast", "'fast' is not a schedule; write a number"),
+        (None, "None is not a schedule"),
+        (True, "True is not a schedule"),
         ([], "at least one point"),
-        ([[0, 1], [1]], "is no schedule"),
-        ("0:1,50%:2", "either all decisions, all shares"),
-        ("0ep:1,50:2", "all decisions, all shares"),
-        ("5:1,3:2", "follow one another"),
-        ("3:1,3:2", "follow one another"),
+        ([[0, 1], [1]], "is not a schedule"),
+        ("0:1,50%:2", "either all decisions, all percent"),
+        ("0ep:1,50:2", "all decisions, all percent"),
+        ("5:1,3:2", "ascending order"),
+        ("3:1,3:2", "ascending order"),
         ("0%:1,120%:2", "outside of the run"),
         ("-5:1,3:2", "outside of the run"),
         ("nan", "finite numbers"),
@@ -114,7 +114,7 @@ def test_steps_stay_steps_where_they_are_placed() -> None:
 
 
 def test_shares_of_a_stretch_without_an_end_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"shares .* need a stretch that has an end"):
+    with pytest.raises(ConfigError, match=r"percent .* need a phase that has an end"):
         Schedule.read("0%:1,100%:2").shifted(Moment(0, 0.0))
 
 

@@ -61,10 +61,10 @@ PLACED_LEARNERS = {
     "ppo@actors": "sparring.cluster.learners:with_actors",
     "ppo@replicas": "sparring.cluster.learners:with_replicas",
 }
-"""Learners that several processes make up, by algorithm and place. They lie above planning, as each
-of these processes plans its own part of a run; `learn.algos.factory_at` loads one by its name."""
+"""Learners that run in several processes, by algorithm and place. They lie above planning, as each
+process plans its own part of a run; `learn.algos.factory_at` loads one by its name."""
 
-_HOMES = {
+_MODULES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),
     "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
     "sparring.games.recorded": ("Replay",),
@@ -76,22 +76,22 @@ _HOMES = {
     "sparring.training.several": ("Agents",),
     "sparring.training.train": ("resume", "train"),
 }
-_NAMES_AT_HOME = {"load": "load_policy"}
-_ROOMS = ("errors", "games", "pools")
-"""Modules that are there after `import sparring`."""
+_RENAMED = {"load": "load_policy"}
+_SUBMODULES = ("errors", "games", "pools")
+"""Submodules that are available after `import sparring`."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name from its home when it is first asked for: some of them bring torch along."""
-    if name in _ROOMS:
+    """Import a public name when it is first used: some of them import torch."""
+    if name in _SUBMODULES:
         return import_module(f"sparring.{name}")
-    for home, names in _HOMES.items():
+    for module, names in _MODULES.items():
         if name in names:
-            found = getattr(import_module(home), _NAMES_AT_HOME.get(name, name))
-            globals()[name] = found
-            return found
+            value = getattr(import_module(module), _RENAMED.get(name, name))
+            globals()[name] = value
+            return value
     raise AttributeError(f"module 'sparring' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS, "__version__"})
+    return sorted({*__all__, *_SUBMODULES, "__version__"})

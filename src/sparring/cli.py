@@ -1,4 +1,4 @@
-"""The command line: finds a command, reads its options and runs it."""
+"""The command line: finds the command, reads its options, and runs it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sparring.errors import ConfigError, SparringError, SparringWarning, printab
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
-"""What is printed where the output does not know a character."""
+"""Replacements for characters that the output's encoding lacks."""
 OK, USAGE, FAILED, INTERRUPTED = 0, 2, 3, 130
 HELP_ALL = "--help-all"
 HELP = ("-h", "--help", HELP_ALL)
@@ -29,8 +29,8 @@ TRUST_HELP = "--trust NAME, with any command: run this module:factory, which a f
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
     args = list(sys.argv[1:] if argv is None else argv)
-    open_closed()
-    print_anything()
+    open_standard_streams()
+    replace_unknown_characters()
     try:
         with warnings.catch_warnings():
             warnings.showwarning = show_warning
@@ -40,55 +40,55 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SparringError as wrong:
         return complain(str(wrong), FAILED)
     except MemoryError:
-        return complain("memory ran out; play fewer games at once, or learn less", FAILED)
+        return complain("out of memory; play fewer games at once, or use a smaller net", FAILED)
     except KeyboardInterrupt as wrong:
         print(file=sys.stderr)
         return complain("interrupted", getattr(wrong, "code", INTERRUPTED))
     except OSError as wrong:
-        return give_up_output(wrong)
+        return end_after_os_error(wrong)
 
 
-def give_up_output(wrong: OSError) -> int:
-    """End after an error of the system: a full disk behind `>`, a reader that has seen enough."""
-    with contextlib.suppress(OSError, ValueError):  # or Python flushes into it once more
+def end_after_os_error(wrong: OSError) -> int:
+    """End after an error of the system, such as a full disk behind `>` or a closed pipe."""
+    with contextlib.suppress(OSError, ValueError):  # otherwise Python flushes into it again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(wrong, BrokenPipeError):  # `| head`
         return OK
-    place = f"{wrong.filename}: " if wrong.filename else ""
-    return complain(f"{place}{wrong.strerror or wrong}", FAILED)
+    file = f"{wrong.filename}: " if wrong.filename else ""
+    return complain(f"{file}{wrong.strerror or wrong}", FAILED)
 
 
-def open_closed() -> None:
-    """Open what whoever started us has closed of stdin, stdout and stderr, on nothing.
+def open_standard_streams() -> None:
+    """Open stdin, stdout and stderr on /dev/null where the parent process has closed them.
 
-    Otherwise the next files that are opened get their numbers, and what is printed goes into these.
+    Otherwise the next files that are opened get their numbers, and output goes into these.
     """
     for fd, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         try:
             os.fstat(fd)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free, which is this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
 
 
-def print_anything() -> None:
-    """Let output that knows few characters get similar ones for the rest, instead of an error."""
-    codecs.register_error("sparring", similar)
+def replace_unknown_characters() -> None:
+    """Print similar characters where the output's encoding lacks some, instead of an error."""
+    codecs.register_error("sparring", similar_characters)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="sparring")
 
 
-def similar(wrong: UnicodeError) -> tuple[str, int]:
-    """Say what to write for characters that an encoding does not have."""
+def similar_characters(wrong: UnicodeError) -> tuple[str, int]:
+    """Handler of encoding errors: returns replacements, and where to continue."""
     assert isinstance(wrong, UnicodeEncodeError)
     missing = wrong.object[wrong.start : wrong.end]
     return "".join(SIMILAR.get(character, "?") for character in missing), wrong.end
 
 
 UNEVALUATED = {"--dry-run", "--eval.off"}
-"""Words of a training that nothing is evaluated beside."""
+"""Options of a training without evaluation."""
 
 
 def dispatch(args: list[str]) -> int:
@@ -98,7 +98,7 @@ def dispatch(args: list[str]) -> int:
     if not args or args[0] in HELP:
         print(overview())
         return OK
-    if len(args) == 2 and args[1] in HELP and (inner := second_words(args[0])):
+    if len(args) == 2 and args[1] in HELP and (inner := subcommands(args[0])):
         print(overview(inner))
         return OK
     if args[0] == "--version":
@@ -118,19 +118,19 @@ def dispatch(args: list[str]) -> int:
 
 
 def loading_early(command: Command, args: list[str]) -> contextlib.AbstractContextManager[None]:
-    """Let the process that evaluates a training load while this one does, where there will be one.
+    """Start loading the evaluation process while this one loads, if the command will need it.
 
-    Loading takes both of them seconds; one after the other, the first strength comes late.
+    Loading takes seconds in both; one after the other, the first evaluation would come late.
     """
     if command.module != "train" or UNEVALUATED & set(args):
         return contextlib.nullcontext()
-    found: contextlib.AbstractContextManager[None]
-    found = importlib.import_module("sparring.training.evaluate").loading_early()
-    return found
+    loading: contextlib.AbstractContextManager[None]
+    loading = importlib.import_module("sparring.training.evaluate").loading_early()
+    return loading
 
 
 def overview(commands: Sequence[Command] = COMMANDS) -> str:
-    """Return what there is to do, one line per command."""
+    """Return the list of commands, one line each."""
     width = max(len(command.name) for command in commands)
     lines = [f"  {command.name:{width}}  {command.help}" for command in commands]
     return "\n".join(
@@ -146,18 +146,18 @@ def overview(commands: Sequence[Command] = COMMANDS) -> str:
     )
 
 
-def second_words(first: str) -> list[Command]:
-    """Return the commands of two words that begin with this one."""
+def subcommands(first: str) -> list[Command]:
+    """Return the commands of two words that begin with this word."""
     return [command for command in COMMANDS if command.name.startswith(first + " ")]
 
 
 def find(args: list[str]) -> tuple[Command, list[str]]:
-    """Return the command that the first words name, and the words after them."""
+    """Return the command that the arguments begin with, and the other arguments."""
     for command in COMMANDS:
         words = command.name.split()
         if args[: len(words)] == words:
             return command, args[len(words) :]
-    inner = [command.name for command in second_words(args[0])]
+    inner = [command.name for command in subcommands(args[0])]
     if inner and len(args) == 1:
         raise ConfigError(f"{args[0]!r} needs a second word: {', '.join(inner)}")
     typed = " ".join(args[:2]) if inner else args[0]
@@ -166,7 +166,7 @@ def find(args: list[str]) -> tuple[Command, list[str]]:
 
 
 def explain(command: Command, args: list[str]) -> str:
-    """Return the help of a command; that of train has the values of the game that is named."""
+    """Return the help of a command; that of train shows the defaults of the given game."""
     from sparring.commands.shared.helping import help_text
 
     config, words = words_of(command, [word for word in args if word not in HELP])
@@ -179,7 +179,7 @@ def explain(command: Command, args: list[str]) -> str:
 
 
 def words_of(command: Command, args: list[str]) -> tuple[Any, list[str]]:
-    """Return the kind of a command's configuration, and its words as the parser takes them."""
+    """Return the config class of a command, and its arguments as the parser takes them."""
     from sparring.config.arguments import game_first, split_lists
 
     config = command.settings
@@ -189,7 +189,7 @@ def words_of(command: Command, args: list[str]) -> tuple[Any, list[str]]:
 
 
 def read_options(command: Command, args: list[str]) -> Any:
-    """Return the command's configuration."""
+    """Return the configuration of a command."""
     config, words = words_of(command, args)
     if command.name != "train":
         return parse(command, config, words)
@@ -198,7 +198,7 @@ def read_options(command: Command, args: list[str]) -> Any:
 
 
 def parse(command: Command, config: Any, args: list[str], default: Any = None) -> Any:
-    """Read the options of a command over a configuration, if it does not start from the usual."""
+    """Read the options of a command into its configuration, over `default` if there is one."""
     import tyro
 
     from sparring.commands.shared.opening import check_options
@@ -211,9 +211,9 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     if default is None:
         markers += (tyro.conf.UseAppendAction, tyro.conf.FlagCreatePairsOff)
     over = {} if default is None else {"default": default}
-    shown = io.StringIO()
+    printed = io.StringIO()
     try:
-        with contextlib.redirect_stderr(shown):
+        with contextlib.redirect_stderr(printed):
             return tyro.cli(
                 config,
                 args=args,
@@ -223,15 +223,15 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
                 **over,
             )
     except SystemExit as stop:
-        refused = refusal_behind(stop)
+        refused = find_config_error(stop)
         if refused:
             raise ConfigError(str(refused)) from None
-        why = invalid_value(args, config) or one_line(shown.getvalue())
+        why = invalid_value(args, config) or one_line(printed.getvalue())
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 
 
-def refusal_behind(stop: BaseException | None) -> ConfigError | None:
-    """Return what a configuration said about its values, which tyro has put into a box."""
+def find_config_error(stop: BaseException | None) -> ConfigError | None:
+    """Return the error that a configuration raised, which tyro has turned into an exit."""
     while stop:
         if isinstance(stop, ConfigError):
             return stop
@@ -240,9 +240,9 @@ def refusal_behind(stop: BaseException | None) -> ConfigError | None:
 
 
 def one_line(box: str) -> str:
-    """Shorten tyro's error box: its first paragraph, and the option it would suggest."""
+    """Shorten tyro's error box to its first paragraph and the option it suggests."""
     rows = [row.strip()[1:-1] for row in box.splitlines() if row.strip()[:1] in ("│", "|")]
-    if not rows:  # a terminal without such characters gets a title, a line and no frame
+    if not rows:  # a terminal without box characters gets a title, a line and no frame
         rows = box.splitlines()[2:]
     text = [row.strip(" ─-") if set(row) <= set(" ─-") else row for row in rows]
     paragraphs = "\n".join(" ".join(row.split()) for row in text).split("\n\n")
@@ -260,7 +260,7 @@ def complain(message: str, code: int) -> int:
     return code
 
 
-def show_warning(  # noqa: PLR0917  (the signature is Python's)
+def show_warning(  # noqa: PLR0917  (Python's signature)
     message: Warning | str,
     category: type[Warning],
     filename: str,
@@ -268,7 +268,7 @@ def show_warning(  # noqa: PLR0917  (the signature is Python's)
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print our own warnings as one line, others as Python does."""
+    """Print sparring's warnings as one line, others as Python does."""
     if issubclass(category, SparringWarning):
         print(f"sparring: warning: {printable(str(message))}", file=sys.stderr)
     else:

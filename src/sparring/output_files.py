@@ -1,4 +1,4 @@
-"""Files and folders that a command is to write. Whether it can is known before any work is done."""
+"""Checks that files and folders can be written, before a command starts its work."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ def check_file(
     new: bool = False,
     parents: bool = False,
 ) -> Path:
-    """Return the file that is to be written; one that cannot be is refused, nothing is left.
+    """Return the path of a file to write; refuse one that cannot be written.
 
-    option: what the file was given for, such as --out; errors begin with it.
-    suffixes: how its name may end; left out, in any way.
-    new: it must not be there yet.
-    parents: folders above it are made when it is written.
+    option: what the file is for, such as --out; errors begin with it.
+    suffixes: allowed endings; by default any.
+    new: the file must not exist.
+    parents: missing folders are made later.
     """
-    target, said = Path(path), f"{option} {path}".strip()
+    target, label = Path(path), f"{option} {path}".strip()
     if suffixes and target.suffix not in suffixes:
         *others, last = suffixes
         known = f"{', '.join(others)} or {last}" if others else last
-        raise ConfigError(f"{said} has to end in {known}")
-    if _is_there(target, said):
+        raise ConfigError(f"{label} has to end in {known}")
+    if _exists(target, label):
         if target.is_dir():
-            raise ConfigError(f"{said} is a folder; give a file in it")
+            raise ConfigError(f"{label} is a folder; give a file in it")
         if new:
-            raise ConfigError(f"{said} is there already; give another name, or remove it first")
+            raise ConfigError(f"{label} is there already; give another name, or remove it first")
         if not target.is_file():
-            raise ConfigError(f"{said} is no file that could be replaced; give another name")
+            raise ConfigError(f"{label} is no file that could be replaced; give another name")
     if not parents and not target.parent.is_dir():
         raise ConfigError(
-            f"{said} cannot be written: there is no folder {target.parent}; make it first"
+            f"{label} cannot be written: there is no folder {target.parent}; make it first"
         )
-    _try_writing(target.parent, said)
+    _try_writing(target.parent, label)
     return target
 
 
 def check_folder(path: str | Path, option: str) -> Path:
-    """Return the folder that files are to be written into; it and those above it may be missing."""
-    folder, said = Path(path), f"{option} {path}".strip()
-    _try_writing(folder, said)
+    """Return a folder to write into; it and its parents may be missing."""
+    folder, label = Path(path), f"{option} {path}".strip()
+    _try_writing(folder, label)
     return folder
 
 
 @contextmanager
 def writing(what: object, option: str) -> Iterator[None]:
-    """Say why something could not be written, and by which option another place is chosen."""
+    """Report why something could not be written, and the option that chooses another path."""
     try:
         yield
     except OSError as wrong:
@@ -63,27 +63,27 @@ def writing(what: object, option: str) -> Iterator[None]:
         ) from wrong
 
 
-def _is_there(path: Path, said: str) -> bool:
+def _exists(path: Path, label: str) -> bool:
     try:
         path.stat()
         return True
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except (OSError, ValueError) as wrong:  # a closed folder, a name that no file can have
+    except (OSError, ValueError) as wrong:  # an unreadable folder, an invalid name
         why = getattr(wrong, "strerror", "") or wrong
-        raise ConfigError(f"{said} cannot be written: {why}; choose another name") from None
+        raise ConfigError(f"{label} cannot be written: {why}; choose another name") from None
 
 
-def _try_writing(folder: Path, said: str) -> None:
-    """Make a file without a name in a folder, or in the nearest that exists above it.
+def _try_writing(folder: Path, label: str) -> None:
+    """Make a temporary file in a folder, or in its nearest existing parent.
 
-    Permissions alone say too little: some systems of files take none from anybody.
+    Permissions alone do not tell: some file systems refuse all writes.
     """
-    near = next(one for one in (folder, *folder.absolute().parents) if _is_there(one, said))
+    near = next(one for one in (folder, *folder.absolute().parents) if _exists(one, label))
     if not near.is_dir():
-        raise ConfigError(f"{said}: {near} is no folder; choose another place")
+        raise ConfigError(f"{label}: {near} is no folder; choose another place")
     try:
         tempfile.TemporaryFile(dir=near).close()
     except OSError as wrong:
         why = f"no file can be made in {near} ({wrong.strerror or wrong})"
-        raise ConfigError(f"{said} cannot be written: {why}; choose another place") from None
+        raise ConfigError(f"{label} cannot be written: {why}; choose another place") from None

@@ -114,7 +114,7 @@ BAD = {
     "rewards = { rnak = 1 }": "rewards: no reward part 'rnak'; did you mean 'rank'?",
     'rewards = { "wroker.rank" = 1 }': "rewards: no role 'wroker'; did you mean 'worker'?",
     "rewards = { score_delta = 0 }": "every weight is 0, so there is no reward",
-    'rewards = { rank = "0:1,5:2,3:4" }': "points have to follow one another",
+    'rewards = { rank = "0:1,5:2,3:4" }': "points have to be in ascending order",
     'rewards = { rank = "0:1,5%:2" }': "points are either all decisions",
     "until = { win = 0.5 }": "until: the agent may never be that strong; give decisions",
     "until = { win = 0.5, score = 3 }": "until needs either win or score",

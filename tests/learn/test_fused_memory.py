@@ -22,7 +22,7 @@ from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT, Transitions
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet, UnrolledPass
 from sparring.pools import Lineup
-from sparring.pools.cuda.memory import put_memory, room_for
+from sparring.pools.cuda.memory import make_memories, put_memory
 
 GAMES, STEPS = 6, 40
 
@@ -176,7 +176,7 @@ def sorted_rows(rows: Tensor) -> Tensor:
 def test_memory_goes_to_game_and_seat() -> None:
     rules = Rules("skull_king")
     pool = Pool(rules, GAMES, seed=1, threads=1, lineups=SELF, memory=32)
-    memories = room_for(GAMES * rules.seats, 32)
+    memories = make_memories(GAMES * rules.seats, 32)
     record = GameRecorder.__new__(GameRecorder)
     record.rules, record.seat = rules, np.zeros((1, GAMES * rules.rows), np.int8)
     batch = pool.reset()

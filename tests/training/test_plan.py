@@ -92,7 +92,7 @@ def test_members_vary_schedules_too() -> None:
     [
         ("--ppo.games 8", "no option --ppo.games; did you mean --collect.games?"),
         ("--ppo.lambda 0.9", "no option --ppo.lambda; did you mean --ppo.gae-lambda?"),
-        ("--ppo.lr fast", "'fast' is no schedule"),
+        ("--ppo.lr fast", "'fast' is not a schedule"),
         ("--ppo.lr 0:1e-3,10:-5", "ppo.lr 0:1e-3,10:-5 must be at least 0"),
         ("--ppo.gamma 1.5", "ppo.gamma 1.5 must be from 0 to 1"),
         ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),

@@ -106,7 +106,7 @@ def test_python_may_give_plain_values() -> None:
     [
         ("--ppo.max-grad-norm -0.5", "ppo.max_grad_norm -0.5 must be above 0"),
         ("--ppo.lr nan", "ppo.lr: nan"),
-        ("--ppo.lr fast", "ppo.lr: 'fast' is no schedule"),
+        ("--ppo.lr fast", "ppo.lr: 'fast' is not a schedule"),
         ("--ppo.lr 1e30", "ppo.lr 1e30 must be at most 1,000,000,000,000"),
         ("--ppo.lr 0:1,1e6:1e40", "ppo.lr 0:1,1e6:1e40 must be at most"),
         ("--minutes 1e30", "minutes 1e30 must be at most"),

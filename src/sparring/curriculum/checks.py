@@ -115,7 +115,7 @@ def schedule_points(schedules: Sequence[Schedule]) -> list[Moment]:
     """Return the moments of all points of the schedules, in any unit."""
     points = [Moment(0, 0.0)]
     for one in schedules:
-        for place in one.places:
+        for place in one.positions:
             points.append(Moment(round(place), min(place, 1.0), round(place)))
     return points
 

@@ -1,4 +1,4 @@
-"""Pools: many games behind one interface."""
+"""Pools: many games stepped together."""
 
 from sparring.pools.batch import Batch
 from sparring.pools.lineups import LEARNER, NO_POLICY, Lineup, Mix

@@ -1,4 +1,4 @@
-"""What a pool on CPU threads shows: rows that ask for a decision, what a step brought, ends."""
+"""Batch of a CPU pool: rows that need an action, results of the last step, and ended games."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ class Batch:
         self._slots = slots
         self._first = games.start
         self.obs: npt.NDArray[np.uint8] = native.obs[row_range]
-        """[R, row_bytes]; `rules.widen` turns an observation into numbers."""
+        """[R, row_bytes]; `rules.widen` decodes an observation to floats."""
         self.mask: npt.NDArray[np.uint8] = native.mask[row_range]
         """[R, actions], 1 where legal."""
         self.seat: npt.NDArray[np.int8] = native.seat[row_range]
         self.role: npt.NDArray[np.int8] = native.role[row_range]
         self.policy: npt.NDArray[np.int16] = native.policy[row_range]
-        """Which policy must act; -1: nobody, the action is ignored."""
+        """Policy that must act; -1: none, the action is ignored."""
         self.reward: npt.NDArray[np.float32] = native.reward[games]
-        """[N, seats, roles], paid since the previous step to the episode that was running."""
+        """[N, seats, roles], rewards of the last step, for the episode that was running before."""
         self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
-        """[N, seats], forced decisions that were played in between (skip_forced)."""
+        """[N, seats], forced decisions since the last step (skip_forced)."""
         self.record: npt.NDArray[np.uint32] = native.record[games]
-        """[N, seats], what came of a goal that was settled, 0 where none was. Empty unless the pool
-        keeps records."""
+        """[N, seats], the encoded result of a goal that was reached or missed, 0 for none. Empty
+        unless the pool keeps records."""
         self.terminated: npt.NDArray[np.bool_] = native.terminated[games]
         self.truncated: npt.NDArray[np.bool_] = native.truncated[games]
 
     def _ended(self) -> slice | npt.NDArray[np.intp]:
-        """Where the ended games lie: at the front of each slot's games."""
+        """Indices of the ended games in the `final_*` arrays: the first ones of each slot."""
         starts = [self._native.slot_begin(slot) for slot in self._slots]
         counts = [self._native.final_count(slot) for slot in self._slots]
         if len(starts) == 1:
             return slice(starts[0], starts[0] + counts[0])
-        ends = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
-        return np.concatenate(ends)
+        indices = [np.arange(s, s + c) for s, c in zip(starts, counts, strict=True)]
+        return np.concatenate(indices)
 
     @property
     def final_game(self) -> npt.NDArray[np.int32]:
-        """[E], the games that just ended, ascending, counted within this batch."""
+        """[E], games that have just ended, ascending, as indices into this batch."""
         return self._native.final_game[self._ended()] - np.int32(self._first)
 
     @property
     def final_obs(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, row_bytes], the last true row of every seat of those games."""
+        """[E, seats, row_bytes], the terminal observation of every seat, before the reset."""
         return self._native.final_obs[self._ended()]
 
     @property
@@ -63,25 +63,25 @@ class Batch:
 
     @property
     def final_score(self) -> npt.NDArray[np.float32]:
-        """[E, seats], the game's own points."""
+        """[E, seats], final scores of the game."""
         return self._native.final_score[self._ended()]
 
     @property
     def final_policy(self) -> npt.NDArray[np.int16]:
-        """[E, seats], who sat there: a policy id, or below 0 a bot (see `Pool.player_name`)."""
+        """[E, seats], players: a policy id, or below 0 a bot (see `Pool.player_name`)."""
         return self._native.final_policy[self._ended()]
 
     @property
     def final_length(self) -> npt.NDArray[np.int32]:
-        """[E], decisions of the episode."""
+        """[E], decisions in the episode."""
         return self._native.final_length[self._ended()]
 
     @property
     def final_reason(self) -> npt.NDArray[np.uint8]:
-        """[E], why it ended, an index into `rules.ends`."""
+        """[E], reason of the end, an index into `rules.ends`."""
         return self._native.final_reason[self._ended()]
 
     @property
     def final_moves(self) -> npt.NDArray[np.uint64]:
-        """[E], a fingerprint of all actions of the episode, bots' and forced ones included."""
+        """[E], a hash of all actions of the episode, including bots' and forced ones."""
         return self._native.final_moves[self._ended()]

@@ -1,4 +1,4 @@
-"""What a pool can be made of: aligned rows, room for its games, openings that leave a game."""
+"""Limits of a pool: row alignment, memory of its games, and random openings."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from sparring.games.arguments import check_int
 from sparring.games.rules import Rules
 
 MEMORY_STEP = 16
-"""Memory comes in so many bytes, so that rows stay aligned."""
+"""Memory is a multiple of this many bytes, so that rows stay aligned."""
 MAX_MEMORY = 2**20
 MAX_INDEX = 2**32
-"""Games of all pools together are numbered with 32 bits."""
+"""Games of all pools together have 32-bit indices."""
 MAX_PLIES = 100
-"""Decisions of an opening by lot."""
+"""Longest random opening."""
 TRIED = 64
-"""Openings that say how many decisions a game has to give away."""
+"""Random games that measure how many decisions an opening may take."""
 
 
 def bytes_per_game(rules: Rules, *, observe: bool = True, memory: int = 0) -> int:
-    """Return how much room each game of a pool takes, arrays included."""
+    """Bytes that each game of a pool takes, arrays included."""
     flags = (rules.skip_forced, observe, memory, False, 0)
     one = _native.make_pool(rules.native, 1, 0, 0, 1, 1, *flags)
     return one.array_bytes
 
 
 def check_memory(memory: int) -> None:
-    """Refuse a size that would leave rows unaligned, or is absurd."""
+    """Refuse a memory size that is not aligned, or too large."""
     if not 0 <= check_int("memory", memory) <= MAX_MEMORY or memory % MEMORY_STEP:
         raise ConfigError(
             f"memory={memory} must be a multiple of {MEMORY_STEP} bytes, at most {MAX_MEMORY}"
@@ -37,12 +37,12 @@ def check_memory(memory: int) -> None:
 
 
 def memory_entry(memory: int) -> dict[str, int]:
-    """What the head of a saved state says of memory: nothing where there is none."""
+    """Entry of a saved state's header; empty without memory."""
     return {"memory": memory} if memory else {}
 
 
 def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
-    """Refuse openings that leave nothing to play: they would be drawn anew without end.
+    """Refuse openings that end every game: they would be drawn again forever.
 
     name: how the user wrote it.
     """
@@ -60,7 +60,7 @@ def check_plies(rules: Rules, plies: int, name: str = "opening_plies=") -> int:
 
 
 def lengths_by_lot(rules: Rules, most: int) -> npt.NDArray[np.intp]:
-    """Return how many decisions games by lot take, `most` + 1 for all that take longer."""
+    """Lengths of random games, `most` + 1 for all that take longer."""
     pool = _native.make_pool(rules.native, TRIED, 0, 0, 1, 1, False, False, 0, False, 0)
     pool.reset()
     lengths = np.full(TRIED, most + 1)

@@ -1,4 +1,4 @@
-"""Who sits at a table: line-ups of policies and bots, and how a custom game draws one."""
+"""Line-ups: which policies and bots sit in which seats, and how custom games draw one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ PlayerId = int | str
 
 @dataclass(frozen=True)
 class Mix:
-    """Players of whom a seat draws one whenever a game begins, as teams are drawn from mixes.
+    """A weighted set of players; a seat draws one of them whenever a game starts.
 
-    The pool knows who is in it (`set_mixes`); as long as nobody is, the learner sits there.
+    `set_mixes` fills it; while it is empty, the learner sits there.
     """
 
     name: str
@@ -38,16 +38,16 @@ class Mix:
 
 @dataclass(frozen=True)
 class Lineup:
-    """Who sits at a table: policy ids (0 is the learner), bot names or mixes, one per seat."""
+    """Players of a game, one per seat: policy ids (0 is the learner), bot names or mixes."""
 
     players: tuple[PlayerId | Mix, ...]
     weight: float = 1.0
     shuffle: bool = True
-    """Draw the seats anew for every game, so that nobody owns a good one."""
+    """Shuffle the seats in every game, so that no player keeps a good one."""
 
 
 def player_id(rules: Rules, player: PlayerId) -> int:
-    """Return the number that stands for a player in `policy` arrays; bots are below NO_POLICY."""
+    """Return a player's number in `policy` arrays; bots are below NO_POLICY."""
     if isinstance(player, str):
         return FIRST_BOT - rules.bot(player)
     return check_in_range("policy id", player, MAX_POLICIES + 1)
@@ -57,16 +57,16 @@ def player_name(rules: Rules, player: int) -> str:
     """Return the bot's name, or "policy K"."""
     number = check_int("player", player, FIRST_BOT - len(rules.bots) + 1, MAX_POLICIES)
     if number == NO_POLICY:
-        raise ConfigError(f"player={number} is nobody: bots are below it, policies above")
+        raise ConfigError(f"player={number} means no player: bots are below it, policies above")
     return f"policy {number}" if number >= 0 else rules.bots[FIRST_BOT - number]
 
 
 Mixes = Mapping[str, Mapping[Any, float]]
-"""Who is in every mix, by its name: weights by player (`PlayerId`)."""
+"""Players of every mix: weights by player (`PlayerId`), by the mix's name."""
 
 
 class FilledMixes:
-    """Mixes with numbers of their own, in the order in which line-ups name them, and who is in."""
+    """Numbered mixes in the order in which line-ups name them, with their players."""
 
     def __init__(
         self,
@@ -74,33 +74,33 @@ class FilledMixes:
         more: Sequence[str] = (),
         before: FilledMixes | None = None,
     ) -> None:
-        """Make the mixes that line-ups draw from.
+        """Collect the mixes of line-ups.
 
-        more: others, which may be filled although nobody draws from them now.
-        before: whose contents stay, by name.
+        more: names of further mixes that can be filled, although no line-up draws from them.
+        before: players of mixes that stay, by name.
         """
         for lineup in lineups:
             check_type("line-ups", lineup, Lineup, "Lineup")
         seats = (player for lineup in lineups for player in lineup.players)
         drawn = dict.fromkeys(mix.name for mix in seats if isinstance(mix, Mix))
         self.drawn = len(drawn)
-        """How many of them line-ups draw from, the first ones."""
+        """Number of mixes that line-ups draw from; they come first."""
         self.names = list(drawn | dict.fromkeys(more))
         if len(self.names) > _native.MAX_MIXES:
             raise ConfigError(
                 f"line-ups draw from {len(self.names)} mixes ({', '.join(self.names)}); at most "
-                f"{_native.MAX_MIXES} can be told apart"
+                f"{_native.MAX_MIXES} are supported"
             )
-        kept = dict(zip(before.names, before.players, strict=True)) if before else {}
-        self.players: list[dict[int, float]] = [kept.get(name, {}) for name in self.names]
+        filled = dict(zip(before.names, before.players, strict=True)) if before else {}
+        self.players: list[dict[int, float]] = [filled.get(name, {}) for name in self.names]
         """Weights by player id, mix by mix."""
 
     def number(self, mix: Mix) -> int:
-        """Return what stands for a mix in a line-up."""
+        """Return a mix's number in a line-up."""
         return _native.FIRST_MIX + self.names.index(mix.name)
 
     def fill(self, rules: Rules, mixes: Mixes) -> None:
-        """Put players into mixes; those that are not named stay as they are."""
+        """Set the players of mixes; mixes that are not given keep theirs."""
         new = list(self.players)
         check_type("mixes", mixes, Mapping, "weights by mix")
         for name, weights in mixes.items():
@@ -124,7 +124,7 @@ class FilledMixes:
 
     @property
     def policies(self) -> set[int]:
-        """The ids of policies that may be drawn; the learner's from an empty mix."""
+        """Policy ids that may be drawn; an empty mix draws the learner."""
         drawn = self.players[: self.drawn]
         found = {player for mix in drawn for player in mix if player >= 0}
         return found | ({LEARNER} if not all(drawn) else set())
@@ -133,7 +133,7 @@ class FilledMixes:
 def lineup_ids(
     rules: Rules, lineups: Sequence[Lineup], most: int, mixes: FilledMixes | None = None
 ) -> list[list[int]]:
-    """Return the ids of all players, line-up by line-up; what cannot be seated is refused."""
+    """Return the player ids of all line-ups; refuses line-ups that do not fit the game."""
     filled = mixes or FilledMixes(lineups)
     if not 1 <= len(lineups) <= most:
         raise ConfigError(f"give 1..{most} line-ups, not {len(lineups)}")
@@ -152,7 +152,7 @@ def lineup_ids(
 
 
 def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
-    """Refuse to play with a policy at the tables that nobody answers."""
+    """Refuse line-ups with a policy that has no network here."""
     known = sorted(answered)
     unknown = sorted(set(policies).difference(known))
     if unknown:
@@ -162,7 +162,7 @@ def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
 
 
 class LineupDraw:
-    """Draws who sits where in games that have no native core, from (seed, game, episode)."""
+    """Draws line-ups of games without a native core from (seed, game, episode)."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class LineupDraw:
 
     def seats(self, game: int, episode: int) -> npt.NDArray[np.int16]:
         """Return the policy id of every seat of an episode."""
-        if self._certain:  # as in most runs; a generator costs more than a quick game's step
+        if self._certain:  # as in most runs; a generator costs more than a step of a fast game
             seats: npt.NDArray[np.int16] = self.ids[0]
             return seats
         key = np.array([self.seed % 2**64, game], np.uint64)
@@ -199,5 +199,5 @@ class LineupDraw:
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables."""
+        """Policy ids that may be seated."""
         return frozenset({int(p) for p in self.ids.flat if p >= 0} | self.mixes.policies)

@@ -48,10 +48,10 @@ from sparring.pools.starts import PackedStarts, Start, pack
 
 
 class Pool:
-    """N games of one kind. Deterministic given the seed, whatever the threads or the split."""
+    """N games of one kind. The seed determines them, for any number of threads or pools."""
 
     can = frozenset({"clone", "exact state", "refuse a step", "repeatable order"})
-    """What this pool is able to do that others may not be."""
+    """Optional capabilities of this pool."""
 
     def __init__(
         self,
@@ -76,20 +76,19 @@ class Pool:
     ) -> None:
         """Make the games; `reset` starts them.
 
-        threads: how many to use, up to 1024; None takes one per core.
+        threads: up to 1024; None takes one per core.
         mixes: see `set_lineups`.
         slots: groups of games that `send` and `recv` step separately.
         first_game: global index of the first game; a pool that holds games 512..1023 of a
             larger one plays exactly those.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
-        every_game: a new game waits for a step whoever is to move first. Otherwise bots move at
-            once, and games in which no policy ever had to decide are followed by others unseen.
-        opening_plies: decisions that lots make at the start of every game, the same ones whoever
-            sits where. An opening that ends the game is drawn anew; so many that every game
-            would end are refused.
-        records: batches say what came of goals, in games that have some: `rules.goals`.
-        starts: where games begin, see `set_starts`.
+        every_game: a new game waits for a step whoever moves first. Otherwise bots move at once,
+            and games in which no policy decides are replaced by others.
+        opening_plies: random decisions at the start of every game, independent of the line-up. An
+            opening that ends the game is drawn again; refused if every game would end.
+        records: batches contain results of goals, in games that have them: `rules.goals`.
+        starts: start positions, see `set_starts`.
         """
         if device != "cpu":
             raise ConfigError(
@@ -132,16 +131,15 @@ class Pool:
                 opening_plies,
                 records,
             )
-        except MemoryError:  # a limit that does not show in what is free
+        except MemoryError:  # a limit that free memory does not show
             raise ConfigError(
                 f"num_games={num_games}: the system refuses "
                 f"{format_bytes(each * self.num_games)} of memory; give fewer games"
             ) from None
         self.memory: npt.NDArray[np.uint8] = self._native.memory
-        """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
-        the observation. Cleared when its game begins anew."""
+        """[N, seats, memory_bytes], appended to a seat's next row. Cleared at its game's reset."""
         self.left_out: npt.NDArray[np.uint8] = self._native.left_out
-        """[N], not 0: nothing in that game is counted. May be changed between two steps."""
+        """[N], not 0: the game's counters are not counted. May be changed between two steps."""
         self._native.set_weights(self.rules.weights(rewards))
         self._observe = observe
         self._started = False
@@ -169,21 +167,21 @@ class Pool:
 
     @property
     def seed(self) -> int:
-        """The seed the games are drawn from."""
+        """Seed of the games."""
         return self._native.seed
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory per (game, seat), shown behind the observation in every row."""
+        """Bytes of memory per (game, seat), appended to the observation in every row."""
         return int(self.memory.shape[2])
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row, memory included."""
+        """Bytes of a row: observation and memory."""
         return self.rules.obs_bytes + self.memory_bytes
 
     def reset(self, seed: int | None = None) -> Batch:
-        """Start a new episode in every game; with a seed, the games of that seed."""
+        """Reset every game; with a seed, to the games of that seed."""
         self._check_idle()
         if seed is not None:
             self._native.reseed(seed_bits(seed))
@@ -193,18 +191,18 @@ class Pool:
 
     @phase("games")
     def step(self, action: npt.ArrayLike) -> Batch:
-        """Answer all rows at once. An illegal action refuses the whole step."""
+        """Step all games with one action per row. An illegal action refuses the whole step."""
         self._check_idle()
         self._check_started()
-        given = as_given(action, len(self._sampled), self.rules.box)
-        refused = (self._native.step_box if self.rules.box else self._native.step_discrete)(given)
+        actions = as_native_actions(action, len(self._sampled), self.rules.box)
+        refused = (self._native.step_box if self.rules.box else self._native.step_discrete)(actions)
         if refused is not None:
             raise IllegalActionError(describe_illegal_action(self.rules, refused))
         return self._whole
 
     @phase("games")
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
-        """Hand a slot's actions to the threads and return at once. `recv` waits for them."""
+        """Send a slot's actions to the threads and return at once. `recv` waits for the result."""
         slot = self._slot(slot)
         if self._in_flight[slot]:
             raise IllegalActionError(f"slot {slot} is still stepping; call recv({slot}) first")
@@ -215,14 +213,14 @@ class Pool:
 
     @phase("games")
     def recv(self, slot: int = 0) -> Batch:
-        """Wait for a slot and return its rows."""
+        """Wait for a slot and return its batch."""
         slot = self._slot(slot)
         self._in_flight[slot] = False
         self._native.recv(slot)
         return self._batches[slot]
 
     def batch(self, slot: int | None = None) -> Batch:
-        """Return the current rows without stepping."""
+        """Return the current batch without stepping."""
         return self._whole if slot is None else self._batches[self._slot(slot)]
 
     def sample_actions(self, slot: int | None = None) -> npt.NDArray[Any]:
@@ -236,10 +234,10 @@ class Pool:
         return self._sampled if slot is None else self._sampled_in[slot]
 
     def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
-        """Choose who plays; every game draws one of them at its next reset.
+        """Set the line-ups; every game draws one at its next reset.
 
-        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
-            before and after keep who is in them.
+        mixes: names of further mixes that `set_mixes` can fill. Mixes that are named before and
+            after keep their players.
         """
         self._check_idle()
         filled = FilledMixes(lineups, mixes, self._mixes)
@@ -254,14 +252,14 @@ class Pool:
         self._fill_mixes()
 
     def set_mixes(self, mixes: Mixes) -> None:
-        """Choose who is drawn from the mixes that line-ups name, when games begin."""
+        """Set the players of mixes; a game draws from them when it starts."""
         self._check_idle()
         self._mixes.fill(self.rules, mixes)
         self._fill_mixes()
 
     @property
     def mixes(self) -> tuple[str, ...]:
-        """The names of the mixes that may be filled."""
+        """Names of the mixes that `set_mixes` can fill."""
         return tuple(self._mixes.names)
 
     def _fill_mixes(self) -> None:
@@ -273,19 +271,19 @@ class Pool:
         )
 
     def set_starts(self, starts: Sequence[Start]) -> None:
-        """Choose where games begin; every game draws one at its next reset. None: as usual.
+        """Set the start positions; every game draws one at its next reset. []: the default.
 
-        A start that no game can begin from refuses them all.
+        A start that cannot be loaded refuses them all.
         """
         self._check_idle()
         self.take_starts(self.pack_starts(starts))
 
     def pack_starts(self, starts: Sequence[Start]) -> PackedStarts:
-        """Lay starts out for this game."""
+        """Pack starts for this game."""
         return pack(self.rules, starts, self._native.game_bytes, self._native.side.shape[1])
 
     def take_starts(self, packed: PackedStarts) -> None:
-        """Begin games from starts that were laid out already."""
+        """Set starts that are packed already."""
         check_type("starts", packed, PackedStarts, "PackedStarts")
         wrong = self._native.set_starts(packed.up_to, packed.games, packed.side_of, packed.sides)
         if wrong:
@@ -293,7 +291,7 @@ class Pool:
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
+        """Policy ids that may be seated."""
         return self._seats | (self._mixes.policies if self._mixes.drawn else frozenset())
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
@@ -303,28 +301,28 @@ class Pool:
         return np.array(self._native.seated(most), np.int64)
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """Return what the rules counted since `clear_counts`, by `rules.counters`.
+        """Return the counters of the rules since `clear_counts`, by `rules.counters`.
 
-        Counted are the seats of the learner, or of whoever `set_counting` named, in the moment in
-        which something happens. The sums are no part of the games: `state` leaves them out.
+        They count at the seats of the learner, or of the player of `set_counting`. They are not
+        part of the games: `state` leaves them out.
         """
         self._check_idle()
         return np.array(self._native.counts(), np.int64)
 
     def clear_counts(self) -> None:
-        """Count from 0 again."""
+        """Set all counters to 0."""
         self._check_idle()
         self._native.clear_counts()
 
     def set_counting(self, player: PlayerId | None) -> None:
-        """Say whose seats are counted; None: nobody's."""
+        """Set the player whose seats are counted; None: none."""
         self._check_idle()
         self._native.set_counting(
             player is not None, 0 if player is None else self.player_id(player)
         )
 
     def player_id(self, player: PlayerId) -> int:
-        """Return the number that stands for a player in `policy` arrays."""
+        """Return a player's number in `policy` arrays."""
         return player_id(self.rules, player)
 
     def player_name(self, player: int) -> str:
@@ -332,16 +330,16 @@ class Pool:
         return player_name(self.rules, player)
 
     def set_rewards(self, rewards: Rewards) -> None:
-        """Change the weight of reward parts, from the next step on."""
+        """Set the weights of reward parts, from the next step on."""
         self._check_idle()
         self._native.set_weights(self.rules.weights(rewards))
 
     def weights(self) -> list[float]:
-        """Return the weight of every part and role, flat."""
+        """Return the weights of all parts and roles, flat."""
         return list(self._native.weights())
 
     def set_config(self, **flags: Any) -> None:
-        """Change flags that may change while games run; each game follows at its next reset."""
+        """Set flags that may change while games run; a game follows at its next reset."""
         self._check_idle()
         known = {**self.rules.fields, "skip_forced": SKIP_FORCED}
         fixed = [name for name in flags if name in known and not known[name].live]
@@ -351,7 +349,7 @@ class Pool:
         self._native.set_config(self.rules.native)
 
     def state(self) -> bytes:
-        """Return all games, counters included; `load_state` continues them exactly."""
+        """Return all games as bytes; `load_state` continues them exactly."""
         self._check_idle()
         self._check_started()
         arrays = (self._native.tables, self._native.side, self.memory)
@@ -386,12 +384,12 @@ class Pool:
         seed = seed_bits(header.seed())
         stretches = np.split(np.frombuffer(body, np.uint8), np.cumsum(sizes)[:-1])
         if wrong := self._native.load(seed, *stretches):
-            raise StateError(f"these are no games of {self.rules.name}: {wrong}")
+            raise StateError(f"these are not games of {self.rules.name}: {wrong}")
         self._started = True
         return self._whole
 
     def state_of(self, game: int) -> State:
-        """Return a copy of one game, to look at or to play on with; the pool's bots sit in it."""
+        """Return a copy of one game, with the pool's bots in its seats."""
         self._check_idle()
         self._check_started()
         game = check_in_range("game", game, self.num_games)
@@ -402,32 +400,32 @@ class Pool:
 
     @property
     def tables(self) -> npt.NDArray[np.uint8]:
-        """The bytes of all games, one line each, the game's own first. For analysis."""
+        """The bytes of all games, one row each, starting with the game's own bytes."""
         return self._native.tables
 
     def digest(self) -> int:
-        """Return a fingerprint of all rows, rewards and ends; independent of threads."""
+        """Return a hash of all rows, rewards and ends; independent of threads."""
         return self._native.digest()
 
     def audit(self) -> str:
-        """Return what is wrong with any of the games, "" if nothing."""
+        """Return an error in any of the games, "" if there is none."""
         return self._native.audit()
 
     def run_random(self, steps: int) -> float:
-        """Play random legal actions inside C++ and return the seconds it took."""
+        """Play random legal actions in C++; return the seconds it took."""
         self._check_idle()
         self._check_started()
         return self._native.run_random(check_int("steps", steps, 0, 2**31 - 1))
 
     def _actions(self, action: npt.ArrayLike, rows: slice) -> npt.NDArray[Any]:
-        return as_given(action, rows.stop - rows.start, self.rules.box)
+        return as_native_actions(action, rows.stop - rows.start, self.rules.box)
 
-    def _accept(self, slot: int, given: npt.NDArray[Any]) -> None:
+    def _accept(self, slot: int, actions: npt.NDArray[Any]) -> None:
         self._check_started()
         if self.rules.box:
-            refused = self._native.accept_box(slot, given)
+            refused = self._native.accept_box(slot, actions)
         else:
-            refused = self._native.accept_discrete(slot, given)
+            refused = self._native.accept_discrete(slot, actions)
         if refused is not None:
             raise IllegalActionError(describe_illegal_action(self.rules, refused))
 
@@ -444,29 +442,29 @@ class Pool:
             raise IllegalActionError(f"slot {busy} is still stepping; call recv first")
 
 
-def as_given(action: npt.ArrayLike, rows: int, box: int) -> npt.NDArray[Any]:
-    """Return actions as the native core takes them.
+def as_native_actions(action: npt.ArrayLike, rows: int, box: int) -> npt.NDArray[Any]:
+    """Convert actions to the native core's dtype and check their shape.
 
-    box: numbers of an action, 0 where it is a choice.
+    box: components of a continuous action, 0 for discrete ones.
     """
     wanted = (rows, box) if box else (rows,)
     try:
-        given = np.asarray(action)
+        actions = np.asarray(action)
     except ValueError:  # lists of different lengths
         raise IllegalActionError(f"actions are not an array of shape {wanted}") from None
-    if given.shape != wanted:
-        raise IllegalActionError(f"actions have shape {given.shape}, need {wanted}")
-    if box and given.dtype == np.float32:
-        return np.ascontiguousarray(given)
-    if box and given.dtype.kind in "iuf":
-        with np.errstate(over="ignore"):  # what is too large becomes infinite and is refused
-            return np.ascontiguousarray(given, np.float32)
+    if actions.shape != wanted:
+        raise IllegalActionError(f"actions have shape {actions.shape}, need {wanted}")
+    if box and actions.dtype == np.float32:
+        return np.ascontiguousarray(actions)
+    if box and actions.dtype.kind in "iuf":
+        with np.errstate(over="ignore"):  # too large becomes infinite, which is refused
+            return np.ascontiguousarray(actions, np.float32)
     if box:
-        raise IllegalActionError(f"actions are {given.dtype}, need numbers")
-    if given.dtype == np.int32:
-        return np.ascontiguousarray(given)
-    if given.dtype.kind not in "iu":
-        raise IllegalActionError(f"actions are {given.dtype}, need integers")
+        raise IllegalActionError(f"actions are {actions.dtype}, need numbers")
+    if actions.dtype == np.int32:
+        return np.ascontiguousarray(actions)
+    if actions.dtype.kind not in "iu":
+        raise IllegalActionError(f"actions are {actions.dtype}, need integers")
     limit = np.iinfo(np.int32)
-    clipped: npt.NDArray[Any] = np.clip(given, limit.min, limit.max).astype(np.int32)
+    clipped: npt.NDArray[Any] = np.clip(actions, limit.min, limit.max).astype(np.int32)
     return clipped

@@ -1,4 +1,4 @@
-"""What the learner and the trainer need of a pool; native and custom ones both have it."""
+"""Interface of all pools, as the learner and the trainer use it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from sparring.pools.lineups import Lineup, Mixes
 from sparring.pools.starts import Start
 
 EXACT = "exact state"
-"""What a pool must be able to do for its games to be part of a checkpoint."""
+"""Capability: games can be saved with a checkpoint."""
 
 FIRST_READY = "first ready"
-"""What a pool must be able to do for its slots to be played as each is ready: `WaitsForAny`."""
+"""Capability: slots are stepped as each becomes ready, see `WaitsForAny`."""
 
 
 class BatchLike(Protocol):
-    """The rows that ask for a decision and what the last step brought. docs/pools.md has more."""
+    """Rows that need an action, and results of the last step; see docs/pools.md."""
 
     @property
     def obs(self) -> npt.NDArray[np.uint8]:
-        """[R, row_bytes]; `rules.widen` turns the observations in them into numbers."""
+        """[R, row_bytes]; `rules.widen` decodes observations to floats."""
 
     @property
     def mask(self) -> npt.NDArray[np.uint8]:
@@ -32,23 +32,23 @@ class BatchLike(Protocol):
 
     @property
     def seat(self) -> npt.NDArray[np.int8]:
-        """[R], who decides; -1 if nobody does."""
+        """[R], the seat that decides; -1: none."""
 
     @property
     def role(self) -> npt.NDArray[np.int8]:
-        """[R], in what capacity."""
+        """[R], the role in which it decides."""
 
     @property
     def policy(self) -> npt.NDArray[np.int16]:
-        """[R], which policy must act; -1: nobody, the action is ignored."""
+        """[R], the policy that must act; -1: none, the action is ignored."""
 
     @property
     def reward(self) -> npt.NDArray[np.float32]:
-        """[N, seats, roles], paid since the previous step to the episode that was running."""
+        """[N, seats, roles], rewards of the last step, for the episode that was running before."""
 
     @property
     def skipped(self) -> npt.NDArray[np.uint16]:
-        """[N, seats], forced decisions that were played in between."""
+        """[N, seats], forced decisions since the last step."""
 
     @property
     def terminated(self) -> npt.NDArray[np.bool_]:
@@ -56,15 +56,15 @@ class BatchLike(Protocol):
 
     @property
     def truncated(self) -> npt.NDArray[np.bool_]:
-        """[N], the game was cut; never together with `terminated`."""
+        """[N], the game was truncated; never together with `terminated`."""
 
     @property
     def final_game(self) -> npt.NDArray[np.int32]:
-        """[E], the games that just ended, ascending."""
+        """[E], games that have just ended, ascending."""
 
     @property
     def final_obs(self) -> npt.NDArray[np.uint8]:
-        """[E, seats, row_bytes], the last true observation of every seat of those games."""
+        """[E, seats, row_bytes], the terminal observation of every seat, before the reset."""
 
     @property
     def final_mask(self) -> npt.NDArray[np.uint8]:
@@ -72,19 +72,19 @@ class BatchLike(Protocol):
 
     @property
     def final_score(self) -> npt.NDArray[np.float32]:
-        """[E, seats], the game's own points."""
+        """[E, seats], final scores of the game."""
 
     @property
     def final_policy(self) -> npt.NDArray[np.int16]:
-        """[E, seats], who sat there."""
+        """[E, seats], players of the episode."""
 
     @property
     def final_length(self) -> npt.NDArray[np.int32]:
-        """[E], decisions of the episode."""
+        """[E], decisions in the episode."""
 
     @property
     def final_reason(self) -> npt.NDArray[np.uint8]:
-        """[E], why it ended: an index into `rules.ends`."""
+        """[E], reason of the end: an index into `rules.ends`."""
 
 
 class GamePool(Protocol):
@@ -92,23 +92,23 @@ class GamePool(Protocol):
 
     @property
     def rules(self) -> Rules:
-        """What does not change while the games are played."""
+        """Rules of the games."""
 
     @property
     def num_games(self) -> int:
-        """N."""
+        """Number of games, N."""
 
     @property
     def memory(self) -> npt.NDArray[np.uint8]:
-        """[N, seats, memory_bytes], shown behind a seat's next observation; may be written."""
+        """[N, seats, memory_bytes], appended to a seat's next observation; may be written."""
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory per (game, seat): outside the game, cleared at its reset."""
+        """Bytes of memory per (game, seat), cleared at the game's reset."""
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row of observations, memory included."""
+        """Bytes of a row: observation and memory."""
 
     @property
     def slots(self) -> int:
@@ -116,83 +116,83 @@ class GamePool(Protocol):
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
+        """Policy ids that may be seated."""
 
     @property
     def can(self) -> frozenset[str]:
-        """What this pool is able to do that others may not be, such as "exact state"."""
+        """Optional capabilities of this pool, such as "exact state"."""
 
     def reset(self, seed: int | None = None) -> BatchLike:
-        """Start a new episode in every game; with a seed, the games of that seed."""
+        """Reset every game; with a seed, to the games of that seed."""
 
     def step(self, action: npt.ArrayLike) -> BatchLike:
-        """Answer all rows at once. An illegal action refuses the whole step."""
+        """Step all games with one action per row. An illegal action refuses the whole step."""
 
     def batch(self, slot: int | None = None) -> BatchLike:
-        """Return the current rows, of all games or of one slot, without stepping."""
+        """Return the current batch, of all games or of one slot, without stepping."""
 
     def send(self, action: npt.ArrayLike, slot: int = 0) -> None:
-        """Hand over a slot's actions; `recv` waits for them."""
+        """Send a slot's actions; `recv` waits for the result."""
 
     def recv(self, slot: int = 0) -> BatchLike:
-        """Wait for a slot and return its rows."""
+        """Wait for a slot and return its batch."""
 
     @property
     def mixes(self) -> tuple[str, ...]:
-        """The names of the mixes that may be filled."""
+        """Names of the mixes that `set_mixes` can fill."""
 
     def set_lineups(self, lineups: Sequence[Lineup], mixes: Sequence[str] = ()) -> None:
-        """Choose who plays; every game draws one of them at its next reset.
+        """Set the line-ups; every game draws one at its next reset.
 
-        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
-            before and after keep who is in them.
+        mixes: names of further mixes that `set_mixes` can fill. Mixes that are named before and
+            after keep their players.
         """
 
     def set_mixes(self, mixes: Mixes) -> None:
-        """Choose who is drawn from the mixes that line-ups name, when games begin."""
+        """Set the players of mixes; a game draws from them when it starts."""
 
     def seated(self, policies: int) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id below `policies` holds in the running games."""
 
     def counts(self) -> npt.NDArray[np.int64]:
-        """Return what the rules counted at the learner's seats, by `rules.counters`."""
+        """Return the counters of the rules at the learner's seats, by `rules.counters`."""
 
     def clear_counts(self) -> None:
-        """Count from 0 again."""
+        """Set all counters to 0."""
 
     def set_rewards(self, rewards: Rewards) -> None:
-        """Change the weight of reward parts, from the next step on."""
+        """Set the weights of reward parts, from the next step on."""
 
     def set_config(self, **flags: Any) -> None:
-        """Change flags that may change while games run; each game follows at its next reset."""
+        """Set flags that may change while games run; a game follows at its next reset."""
 
     def set_starts(self, starts: Sequence[Start]) -> None:
-        """Choose where games begin; every game draws one at its next reset. None: as usual."""
+        """Set the start positions; every game draws one at its next reset. []: the default."""
 
     def sample_actions(self) -> Any:
         """Draw uniform legal actions for all rows."""
 
     def audit(self) -> str:
-        """Return what is wrong with any of the games, "" if nothing is known to be."""
+        """Return an error in any of the games, "" if none is found."""
 
     def state(self) -> bytes:
-        """Return all games, if the pool can ("exact state")."""
+        """Return all games as bytes, if the pool has "exact state"."""
 
     def load_state(self, raw: bytes) -> BatchLike:
         """Continue from `state()`."""
 
 
 class WaitsForAny(GamePool, Protocol):
-    """A pool whose slots step at their own pace ("first ready")."""
+    """A pool whose slots are stepped independently ("first ready")."""
 
     def ready(self, slots: Iterable[int], timeout_s: float | None = None) -> list[int]:
-        """Wait until any of these slots, which were sent, can be received; return those that can.
+        """Wait until any of these slots, which were sent, can be received; return those.
 
-        timeout_s: how long at most; none may be there then.
+        timeout_s: longest wait; the list may be empty then.
         """
 
     def stats(self) -> dict[str, float]:
-        """How its processes fare, as curves show it."""
+        """Metrics of its processes."""
 
     def close(self) -> None:
-        """End whatever works for it."""
+        """End its processes."""

@@ -1,4 +1,4 @@
-"""Where the games of a pool begin: starts as the native core draws them."""
+"""Start positions of a pool, packed for the native core."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from sparring.games.starts import SavedPosition, Start, read_starts, resolve_sta
 __all__ = ["MAX_STARTS", "PackedStarts", "Start", "pack", "read_starts", "write_starts"]
 
 MAX_STARTS = 1_000_000
-"""Positions of one pool; the lots of a start have 32 bits."""
+"""Most positions of one pool: a start is drawn with 32 bits."""
 
 
 @dataclass(frozen=True)
 class PackedStarts:
-    """Starts in arrays: the weights as they add up, the usual start's first, and the bytes."""
+    """Starts in arrays: cumulative weights (the default start's first), and bytes."""
 
     up_to: npt.NDArray[np.float64]
     games: bytes
     side_of: npt.NDArray[np.int32]
-    """By position, the line of `sides`: many positions have the same bytes beside them, or none."""
+    """By position, its row in `sides`: many positions share their extra bytes, or have none."""
     sides: bytes
     names: tuple[str, ...]
 
     def explain(self, wrong: str) -> str:
-        """Put a start's name before what is wrong with it; it begins with its number."""
+        """Put a start's name before an error, which begins with its index."""
         number, _, text = wrong.partition(": ")
         return f"starts: {self.names[int(number)]}: {text}"
 
 
 def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int) -> PackedStarts:
-    """Lay starts out as a pool draws from them."""
+    """Pack starts for a pool."""
     usual, weights, games, names = 0.0, [], [], []
     side_of, sides = [], {b"": 0}
     if len(starts) > MAX_STARTS:
@@ -66,7 +66,7 @@ def pack(rules: Rules, starts: Sequence[Start], game_bytes: int, side_bytes: int
 def checked(
     rules: Rules, start: Start, name: str, game_bytes: int, side_bytes: int
 ) -> SavedPosition | None:
-    """Return a start's bytes, of which the native core can make a game."""
+    """Return a start's bytes; refuses those that the native core cannot load."""
     if not (math.isfinite(start.weight) and start.weight > 0):
         raise ConfigError(f"starts: {name}: weight {start.weight} must be above 0 and finite")
     try:
@@ -76,5 +76,5 @@ def checked(
     if position is None:
         return None
     if len(position.game) != game_bytes or len(position.side) not in (0, side_bytes):
-        raise ConfigError(f"starts: {name}: bytes of another game or build; make them anew")
+        raise ConfigError(f"starts: {name}: saved by another game or build; save it again")
     return position

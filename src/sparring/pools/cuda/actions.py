@@ -1,4 +1,4 @@
-"""Actions on their way to games on a GPU, why a game did not take one, and games looked at."""
+"""Actions of GPU pools: conversion, errors of frozen games, and audits of saved games."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sparring.games.rules import Rules, describe_illegal_action
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.native import Pool
 
-GIVEN_UP = 255
-"""In `frozen`: a table that asked no policy for so long that it never will; csrc/cuda/pool.cuh."""
+NEVER_ASKED = 255
+"""Code in `frozen`: the game has not asked a policy for too long; csrc/cuda/pool.cuh."""
 
 
 def as_given(action: Any, rows: int, box: int, device: torch.device) -> Tensor:
-    """Return actions as the kernels take them."""
+    """Convert actions to the kernels' dtype and check their shape."""
     wanted = (rows, box) if box else (rows,)
     given = torch.as_tensor(action, device=device)
     if tuple(given.shape) != wanted:
@@ -35,15 +35,15 @@ def as_given(action: Any, rows: int, box: int, device: torch.device) -> Tensor:
 def why_frozen(
     rules: Rules, where: tuple[int, int], code: int, batch: CudaBatch, refused: Tensor
 ) -> SparringError:
-    """Say why a game stands still.
+    """Return the error of a frozen game.
 
-    where: its number and its first row. code: what `frozen` says. refused: actions by row.
+    where: its index and its first row. code: its entry in `frozen`. refused: actions by row.
     """
     number, first = where
-    if code == GIVEN_UP:
+    if code == NEVER_ASKED:
         return ConfigError(
-            f"{rules.name} game {number}: no policy is asked any more; change the line-up or the "
-            "flags so that somebody has a choice, and reset"
+            f"{rules.name} game {number}: no policy decides any more; change the line-up or the "
+            "flags so that one has a choice, and reset"
         )
     row = first + code - 1
     action, legal = refused[row].cpu(), batch.legal[row].cpu().numpy()
@@ -55,13 +55,13 @@ def why_frozen(
     else:
         wrong = (*asked, int(action), -1, 0.0, options)
     return IllegalActionError(
-        f"{describe_illegal_action(rules, wrong)}; the game stands still since then, load "
+        f"{describe_illegal_action(rules, wrong)}; the game has been frozen since then, load "
         "an earlier state or reset"
     )
 
 
 def audit_copies(states: Iterable[tuple[Rules, bytes]], games: int, **options: Any) -> str:
-    """Return what is wrong with saved games, looked at as pools on the CPU; "" if nothing."""
+    """Audit saved games in CPU pools; return the first error, "" if there is none."""
     for rules, state in states:
         copied = Pool(rules, games, threads=1, **options)
         copied.load_state(state)

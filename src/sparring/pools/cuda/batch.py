@@ -1,4 +1,4 @@
-"""What a pool on a GPU shows after a step."""
+"""Batch of a GPU pool."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sparring.games.rules import Rules
 
 
 class CudaBatch:
-    """The rows that ask for a decision and what the last step brought, all on the device.
+    """Rows that need an action and results of the last step, all on the device.
 
-    The next step overwrites the arrays. `final_*` are those of a CPU pool; reading one waits for
-    the step, because their length is how many games ended.
+    The next step overwrites the arrays. `final_*` are as in a CPU pool; reading one waits for the
+    step, because their length is the number of games that ended.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class CudaBatch:
         self.terminated = zeros(games, dtype=torch.bool)
         self.truncated = zeros(games, dtype=torch.bool)
         self.record = zeros(games, seats, dtype=torch.int32) if records else None
-        """What came of goals that were settled, 0 where none was."""
+        """Encoded results of goals, 0 for none."""
         self.finals = {
             "obs": zeros(games, seats, row_bytes, dtype=torch.uint8),
             "legal": zeros(games, seats, words, dtype=torch.int64),
@@ -53,22 +53,22 @@ class CudaBatch:
             "length": zeros(games, dtype=torch.int32),
             "reason": zeros(games, dtype=torch.uint8),
         }
-        """Last words of every game, by game; those of games that go on are old."""
+        """Results of every game's last end, by game; those of running games are old."""
         self._rules = rules
         self._actions = rules.actions
 
     def rows(self) -> dict[str, Tensor]:
-        """What describes the decisions; `RowsView` in csrc/cuda/pool.cuh."""
+        """Fields of `RowsView` in csrc/cuda/pool.cuh."""
         return {name: getattr(self, name) for name in ("obs", "legal", "seat", "role", "policy")}
 
     def outcome(self) -> dict[str, Tensor | None]:
-        """What a step writes per game; `OutcomeView` in csrc/cuda/pool.cuh."""
+        """Fields of `OutcomeView` in csrc/cuda/pool.cuh."""
         names = ("reward", "skipped", "terminated", "truncated", "record")
         return {name: getattr(self, name) for name in names}
 
     @property
     def final_game(self) -> Tensor:
-        """[E], the games that just ended, ascending."""
+        """[E], games that have just ended, ascending."""
         return (self.terminated | self.truncated).nonzero().squeeze(1).int()
 
     def __getattr__(self, name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""What policies remember of their seats, written on a GPU: nothing waits, a graph can hold it."""
+"""Memory of policies on a GPU, written without synchronization: a graph can capture it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import torch
 from torch import Tensor
 
 
-def room_for(seats: int, memory: int) -> Tensor:
-    """Return the memory of so many seats, and one place more for what nobody remembers."""
+def make_memories(seats: int, memory: int) -> Tensor:
+    """Allocate the memory of seats, and one entry more for rows without a policy."""
     return torch.zeros(seats + 1, memory, dtype=torch.uint8)
 
 
 def put_memory(
     memories: Tensor, written: Tensor, seat: Tensor, policy: Tensor, *, rows: int, seats: int
 ) -> None:
-    """Write what was made of rows to the memory of their games and seats.
+    """Write new memory of rows to their games and seats.
 
-    memories: uint8 [games * seats + 1, bytes], see `room_for`. written: float32 [all rows,
-        bytes / 4]. seat, policy: of the rows; those that no policy decides write nothing.
-    rows, seats: of a game.
+    memories: uint8 [games * seats + 1, bytes], see `make_memories`. written: float32 [all rows,
+        bytes / 4]. seat, policy: of the rows; those without a policy write nothing.
+    rows, seats: per game.
     """
     game = torch.arange(len(written), device=written.device) // rows
-    nobody = len(memories) - 1
-    at = torch.where(policy >= 0, game * seats + seat, nobody)
-    memories.view(torch.float32).index_copy_(0, at, written)
+    unused = len(memories) - 1
+    index = torch.where(policy >= 0, game * seats + seat, unused)
+    memories.view(torch.float32).index_copy_(0, index, written)

@@ -1,4 +1,4 @@
-"""Games stepped together on a GPU, through the same headers as on a CPU."""
+"""Games stepped together on a GPU, compiled from the same headers as on a CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparring.machine import check_memory_budget
 from sparring.pools.cuda.actions import as_given, audit_copies, why_frozen
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
-from sparring.pools.cuda.memory import room_for
+from sparring.pools.cuda.memory import make_memories
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import put_body
@@ -31,9 +31,9 @@ from sparring.pools.native import Pool
 from sparring.pools.starts import Start
 
 BLOCK = 32
-"""Threads per block, a warp; one plays one game, or has none."""
+"""Threads per block, one warp; each plays one game or none."""
 UNITS = 2
-"""Parts of the source that are compiled side by side."""
+"""Parts of the source that are compiled in parallel."""
 SOURCE = """
 #include "games/{name}.hpp"
 #define SPARRING_GAME ::sparring::{name}::Game
@@ -42,10 +42,10 @@ SOURCE = """
 
 
 class CudaPool(CountsOnDevice):
-    """N games of one kind on a GPU: the same games as a CPU pool's, bit for bit.
+    """N games of one kind on a GPU, bit for bit those of a CPU pool.
 
-    Actions that cannot be played freeze their game; `check` raises the error. It is called
-    wherever the pool has to wait for the device anyway (`state`, `load_state`, `reset`).
+    An illegal action freezes its game; `check` raises the error. It is called wherever the pool
+    has to wait for the device anyway (`state`, `load_state`, `reset`).
     """
 
     can = frozenset({"clone", "exact state", "repeatable order"})
@@ -74,17 +74,17 @@ class CudaPool(CountsOnDevice):
     ) -> None:
         """Make the games; `reset` starts them.
 
-        seeds: several pools in one, of num_games / len(seeds) games each, which play what pools
-            of their own with these seeds would play.
+        seeds: several pools in one, of num_games / len(seeds) games each, which play what separate
+            pools with these seeds would play.
         mixes: see `set_lineups`.
         observe: False leaves observations and masks out, for measuring.
         memory: bytes per (game, seat) outside the game, a multiple of 16.
-        records: batches say what came of goals, in games that have some.
-        starts: where games begin, see `set_starts`.
-        count: False leaves the game's counters alone, for measuring.
+        records: batches contain results of goals, in games that have them.
+        starts: start positions, see `set_starts`.
+        count: False leaves the game's counters out, for measuring.
         stage_bytes: shared memory for 32 games and their rows; games that need more are played
             in global memory, which is slower.
-        per_warp: games that a warp plays, up to 32; None: as the game's header says.
+        per_warp: games per warp, up to 32; None: the default of the game's header.
         """
         self.rules = rules_for(game, config)
         self.device = torch.device(device)
@@ -103,7 +103,7 @@ class CudaPool(CountsOnDevice):
         )
         self.num_games, self.each = int(num_games), int(num_games) // len(self.seeds)
         self.first_game, self._observe, self._started = int(first_game), observe, False
-        # A CPU pool of one game per seed writes flags, line-ups and weights as kernels read them.
+        # A CPU pool of one game per seed writes flags, line-ups and weights for the kernels.
         self._hosts = [
             Pool(
                 self.rules,
@@ -130,16 +130,16 @@ class CudaPool(CountsOnDevice):
         )
         sizes = torch.zeros(5, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
-        table, setting, legal, self._staged, usual = sizes.tolist()
+        table, setting, legal, self._staged, default_per_warp = sizes.tolist()
         if (table, setting) != (native.tables.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
             self.side = torch.zeros(self.num_games, side_bytes, dtype=torch.uint8)
-            self.memories = room_for(self.num_games * self.rules.seats, memory)
+            self.memories = make_memories(self.num_games * self.rules.seats, memory)
             self.memory = self.memories[:-1].view(self.num_games, self.rules.seats, memory)
-            """[N, seats, memory_bytes]: what is written here shows in that seat's next row, behind
-            the observation. Cleared when its game begins anew."""
+            """[N, seats, memory_bytes], appended to a seat's next row. Cleared at its game's
+            reset."""
             self.settings = torch.zeros(len(self.seeds), setting, dtype=torch.uint8)
             self.frozen = torch.zeros(self.num_games, dtype=torch.uint8)
             self.refused = self._action_array()
@@ -148,12 +148,12 @@ class CudaPool(CountsOnDevice):
         self._batch = CudaBatch(self.rules, *shape, self.device, records=records)
         self._counting = self._make_counts(self.rules, len(self.seeds), self.device, on=count)
         self._make_views()
-        self.spread(per_warp or usual)
+        self.spread(per_warp or default_per_warp)
         self._starts = [DeviceStarts() for _ in self.seeds]
         self.set_starts(starts)
 
     def spread(self, per_warp: int) -> None:
-        """Let a warp play so many games; what they play is the same for any number."""
+        """Set the number of games per warp, which does not change the games."""
         self.per_warp = per_warp
         for kernel in (self._kernels.step, self._kernels.open_rows):
             kernel.reserve(self._staged * self.per_warp)
@@ -170,7 +170,7 @@ class CudaPool(CountsOnDevice):
         )
 
     def _make_views(self) -> None:
-        """Describe the pool's own arrays to the kernels."""
+        """Describe the pool's arrays to the kernels."""
         view, batch = self.view, self._batch
         unseen = {} if self._observe else {"obs": None}
         self._rows = view("RowsView", **batch.rows() | unseen)
@@ -187,7 +187,7 @@ class CudaPool(CountsOnDevice):
         return self._kernels.view(struct, **fields)
 
     def names(self, struct: str) -> list[str]:
-        """The fields of a structure of csrc/cuda/pool.cuh, in order."""
+        """Field names of a structure of csrc/cuda/pool.cuh, in order."""
         return self._kernels.names(struct)
 
     def _answers(self, legal: Tensor, action: Tensor) -> KernelView:
@@ -202,7 +202,7 @@ class CudaPool(CountsOnDevice):
         return torch.zeros(rows, dtype=torch.int32, device=self.device)
 
     def _upload(self) -> None:
-        """Send seeds, flags, line-ups and weights to the device; captured graphs see them too."""
+        """Copy seeds, flags, line-ups and weights to the device; captured graphs read them, too."""
         raw = np.stack([host._native.setting for host in self._hosts])
         for setting, starts in zip(raw, self._starts, strict=True):
             starts.write(setting, self._hosts[0]._native.starts_offset)
@@ -210,25 +210,25 @@ class CudaPool(CountsOnDevice):
 
     @property
     def seed(self) -> int:
-        """The seed the games are drawn from, the first if there are several."""
+        """Seed of the games, the first if there are several."""
         return self._hosts[0].seed
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of memory per (game, seat), shown behind the observation in every row."""
+        """Bytes of memory per (game, seat), appended to the observation in every row."""
         return int(self.memory.shape[2])
 
     @property
     def row_bytes(self) -> int:
-        """Length of a row, memory included."""
+        """Bytes of a row: observation and memory."""
         return self.rules.obs_bytes + self.memory_bytes
 
     def batch(self, slot: int | None = None) -> CudaBatch:
-        """Return the current rows without stepping."""
+        """Return the current batch without stepping."""
         return self._batch
 
     def reset(self, seed: int | None = None) -> CudaBatch:
-        """Start a new episode in every game; with a seed, the games of that seed."""
+        """Reset every game; with a seed, to the games of that seed."""
         if seed is not None:
             if len(self.seeds) > 1:
                 raise ConfigError("a pool of several seeds cannot be given one; make a new pool")
@@ -236,7 +236,7 @@ class CudaPool(CountsOnDevice):
             self._hosts[0]._native.reseed(seed_bits(seed))
             self.tables.zero_()
             self._upload()
-        self._hosts[0].reset()  # raises where no policy is ever asked, which would freeze them all
+        self._hosts[0].reset()  # raises if no policy ever decides, which would freeze all games
         self._open_rows(restart=True)
         return self._batch
 
@@ -249,7 +249,7 @@ class CudaPool(CountsOnDevice):
         self._started = True
 
     def step(self, action: Any) -> CudaBatch:
-        """Answer all rows at once. Nothing waits for the device."""
+        """Step all games with one action per row, without waiting for the device."""
         given = as_given(action, self.num_games * self.rules.rows, self.rules.box, self.device)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
@@ -275,13 +275,13 @@ class CudaPool(CountsOnDevice):
         policies: int = 0,
         final_legal: Tensor | None = None,
     ) -> None:
-        """Answer all rows and write into a learner's arrays; may be captured in a graph.
+        """Step all games and write into a learner's arrays; may be captured in a graph.
 
-        legal, action: of the rows that came out last. rows: of the next decisions, and outcome:
-            named as those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
-        met: [members, players, 3], where games that the learner won, drew and lost are counted;
-            the first `policies` players are policies, the others bots.
-        final_legal: [games, seats, words], where what seats might do is written when they are cut.
+        legal, action: of the current rows. rows, outcome: arrays of the next decisions, named as
+            those of a batch. ends: games that end; `EndsView` in csrc/cuda/pool.cuh.
+        met: [members, players, 3], counts of games that the learner won, drew and lost; the first
+            `policies` players are policies, the others bots.
+        final_legal: [games, seats, words], legal actions of seats that are truncated.
         """
         counted = self._no_met
         if met is not None:
@@ -309,9 +309,9 @@ class CudaPool(CountsOnDevice):
         return self._sampled
 
     def check(self, member: int | None = None) -> None:
-        """Wait for the device and raise the first action that could not be played.
+        """Wait for the device and raise the first illegal action.
 
-        member: look at the games of one seed alone.
+        member: only in the games of one seed.
         """
         games = slice(0, self.num_games) if member is None else self._games_of(member)
         if len(frozen := self.frozen[games].nonzero()):
@@ -320,33 +320,33 @@ class CudaPool(CountsOnDevice):
             raise why_frozen(self.rules, where, int(self.frozen[game]), self._batch, self.refused)
 
     def rules_of(self, member: int) -> Rules:
-        """The game as those of one seed begin it."""
+        """Rules of the games of one seed."""
         return self._hosts[member].rules
 
     def _of(self, member: int | None) -> list[Pool]:
-        """Whom a change concerns: the games of one seed, or all."""
+        """CPU pools of one seed, or of all."""
         return self._hosts if member is None else [self._hosts[member]]
 
     @property
     def mixes(self) -> tuple[str, ...]:
-        """The names of the mixes that may be filled in the games of every seed."""
+        """Names of the mixes that `set_mixes` can fill, of all seeds."""
         return tuple(dict.fromkeys(name for host in self._hosts for name in host.mixes))
 
     def set_lineups(
         self, lineups: Sequence[Lineup], mixes: Sequence[str] = (), member: int | None = None
     ) -> None:
-        """Choose who plays; every game draws one of them at its next reset.
+        """Set the line-ups; every game draws one at its next reset.
 
-        mixes: others than those that line-ups name, which may be filled too. Mixes that are named
-            before and after keep who is in them.
-        member: in the games of one seed alone, here and below.
+        mixes: names of further mixes that `set_mixes` can fill. Mixes that are named before and
+            after keep their players.
+        member: only in the games of one seed, here and below.
         """
         for host in self._of(member):
             host.set_lineups(lineups, mixes)
         self._upload()
 
     def set_mixes(self, mixes: Mixes, member: int | None = None) -> None:
-        """Choose who is drawn from the mixes that line-ups name, when games begin."""
+        """Set the players of mixes; a game draws from them when it starts."""
         for host in self._of(member):
             host.set_mixes(mixes)
         self._upload()
@@ -358,22 +358,22 @@ class CudaPool(CountsOnDevice):
         return seats[member].cpu().numpy().astype(np.int64)
 
     def set_rewards(self, rewards: Rewards, member: int | None = None) -> None:
-        """Change the weight of reward parts, from the next step on."""
+        """Set the weights of reward parts, from the next step on."""
         for host in self._of(member):
             host.set_rewards(rewards)
         self._upload()
 
     def set_config(self, *, member: int | None = None, **flags: Any) -> None:
-        """Change flags that may change while games run; each game follows at its next reset."""
+        """Set flags that may change while games run; a game follows at its next reset."""
         for host in self._of(member):
             host.set_config(**flags)
         self.rules = self._hosts[0].rules
         self._upload()
 
     def set_starts(self, starts: Sequence[Start], member: int | None = None) -> None:
-        """Choose where games begin; every game draws one at its next reset. None: as usual.
+        """Set the start positions; every game draws one at its next reset. []: the default.
 
-        member: in the games of one seed alone.
+        member: only in the games of one seed.
         """
         packed = self._hosts[0].pack_starts(starts)
         there = DeviceStarts(packed, self.device)
@@ -384,15 +384,15 @@ class CudaPool(CountsOnDevice):
 
     @property
     def policies(self) -> frozenset[int]:
-        """The ids that sit at tables; somebody has to answer their rows."""
+        """Policy ids that may be seated."""
         return frozenset().union(*map(self.policies_of, range(len(self._hosts))))
 
     def policies_of(self, member: int) -> frozenset[int]:
-        """Those in the games of one seed."""
+        """Policy ids in the games of one seed."""
         return self._hosts[member].policies
 
     def player_id(self, player: PlayerId) -> int:
-        """Return the number that stands for a player in `policy` arrays."""
+        """Return a player's number in `policy` arrays."""
         return self._hosts[0].player_id(player)
 
     def player_name(self, player: int) -> str:
@@ -400,7 +400,7 @@ class CudaPool(CountsOnDevice):
         return self._hosts[0].player_name(player)
 
     def state(self, member: int = 0) -> bytes:
-        """Return all games (of one seed), as a CPU pool's `state` does: either loads both."""
+        """Return all games (of one seed) in the format of a CPU pool's `state`."""
         self.check(member)
         if not self._started:
             raise IllegalActionError("no game has started; call reset() first")
@@ -411,9 +411,9 @@ class CudaPool(CountsOnDevice):
         return add_header(self.rules_of(member), more, body)
 
     def _facts(self, member: int) -> dict[str, int]:
-        """What a header says of the games, in the order of a CPU pool's."""
-        own = {"games": self.each, "first_game": self.first_game}
-        return {**own, "seed": self._hosts[member].seed, "table": int(self.tables.shape[1])}
+        """Header of a saved state, in the order of a CPU pool's."""
+        counts = {"games": self.each, "first_game": self.first_game}
+        return {**counts, "seed": self._hosts[member].seed, "table": int(self.tables.shape[1])}
 
     def load_state(self, raw: bytes, member: int = 0) -> CudaBatch:
         """Continue from `state()` of a pool of the same game, configuration and size."""
@@ -430,7 +430,7 @@ class CudaPool(CountsOnDevice):
         return self._batch
 
     def audit(self) -> str:
-        """Return what is wrong with any of the games, "" if nothing."""
+        """Return an error in any of the games, "" if there is none."""
         states = ((self.rules_of(member), self.state(member)) for member in range(len(self.seeds)))
         return audit_copies(states, self.each, first_game=self.first_game, memory=self.memory_bytes)
 

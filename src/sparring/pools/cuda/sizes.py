@@ -1,4 +1,4 @@
-"""What the kernels of a pool on a GPU are compiled for."""
+"""Compile-time sizes of the kernels of a GPU pool."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from sparring.pools.native import Pool
 
 WARP = 32
 MASK_BYTES = 16
-"""What a thread writes of a mask; kMaskBytes in csrc/cuda/pool.cuh."""
+"""Bytes of a mask that one thread writes; kMaskBytes in csrc/cuda/pool.cuh."""
 STAGE_BYTES = 96 * 1024
-"""Shared memory that every GPU of the last years gives a block."""
+"""Shared memory of a block that all recent GPUs have."""
 
 
 def sizes_of(
     rules: Rules, host: Pool, *, memory: int = 0, stage_bytes: int = STAGE_BYTES
 ) -> dict[str, int]:
-    """What the kernels are compiled for."""
     return {
         "SPARRING_SEATS": rules.seats,
         "SPARRING_ACTIONS": rules.actions,
@@ -29,7 +28,7 @@ def sizes_of(
 
 
 def check_games(games: int, seeds: int, per_warp: int | None) -> None:
-    """Refuse numbers of games that cannot be spread over seeds and warps."""
+    """Refuse numbers of games that do not divide over seeds and warps."""
     if per_warp is not None and not 1 <= per_warp <= WARP:
         raise ConfigError(f"per_warp={per_warp} must be 1..{WARP}")
     if games < 1 or games % seeds:
@@ -39,5 +38,5 @@ def check_games(games: int, seeds: int, per_warp: int | None) -> None:
 
 
 def warps_for(games: int, per_warp: int) -> int:
-    """Warps that play a member's games."""
+    """Number of warps that play a member's games."""
     return -(-games // per_warp)

@@ -1,4 +1,4 @@
-"""Starts on a GPU: positions in tensors, whose addresses stand in the settings of the games."""
+"""Start positions on a GPU: tensors whose addresses are part of the games' settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparring.pools.starts import PackedStarts
 
 
 class DeviceStarts:
-    """Starts of some games on the device. Without any, games begin as usual."""
+    """Start positions on the device. Without any, games start as usual."""
 
     def __init__(
         self, packed: PackedStarts | None = None, device: torch.device | None = None

@@ -1,4 +1,4 @@
-"""How saved games come back to a GPU."""
+"""Loading of saved games into a GPU pool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sparring.errors import StateError
 def put_body(host: _native.Pool, body: bytes, arrays: Sequence[Tensor]) -> None:
     """Write the bytes of a state into tables, sides and memories of the games.
 
-    host: the CPU pool that checks them, before any of them is on the device.
+    host: the CPU pool that checks them before they are copied to the device.
     """
     sizes = [array.numel() for array in arrays]
     if len(body) != sum(sizes):
