@@ -240,5 +240,5 @@ def test_who_is_in_no_game_leaves_first() -> None:
 
 def test_who_came_in_by_a_small_chance_and_is_wanted_now_does_not_weigh_more() -> None:
     slots, past = Slots(2), archive(2)
-    slots.slots = [Slot("h0", probability=0.1), Slot("h1", chance=1.0)]
+    slots.slots = [Slot("h0", probability=0.1), Slot("h1", probability=1.0)]
     assert mixes(slots, past, weights("uniform", past))["past"] == pytest.approx({1: 0.5, 2: 0.5})

@@ -94,7 +94,10 @@ def fails() -> Any:
         (lambda: 7, "7 is no player; give a name"),
         (lambda: Lowest, "returned type; return one player"),
         (fails, r"opponents: fails failed: KeyError: 'engine' \(test_made_opponents"),
-        (lambda obs: obs, r"takes 1 arguments; a player takes \(obs, mask, rng\), what makes"),
+        (
+            lambda obs: obs,
+            r"takes 1 arguments; a player takes \(obs, mask, rng\), a player factory",
+        ),
     ],
 )
 def test_what_makes_no_player_is_refused_in_a_line(made: Any, why: str, tmp_path: Path) -> None:
@@ -105,5 +108,7 @@ def test_what_makes_no_player_is_refused_in_a_line(made: Any, why: str, tmp_path
 def test_a_match_takes_players_not_what_makes_them(tmp_path: Path) -> None:
     from sparring.league.arena import play_match
 
-    with pytest.raises(ConfigError, match=r"Lowest makes players.*give one of them: Lowest\(\)"):
+    with pytest.raises(
+        ConfigError, match=r"Lowest is a player factory.*give one of its players: Lowest\(\)"
+    ):
         play_match(sparring.Rules("tic_tac_toe"), [Lowest, "random"], games=2)

@@ -129,7 +129,7 @@ REFUSED = [
     ({"obs": [0.5] * 32, "mask": [1] * 9}, 422, "obs[0]: expected `int`, got `float`"),
     ({"obs": "?", "mask": [1] * 9}, 422, "base64"),
     ({"obs": {}, "mask": [1] * 9}, 422, "obs: expected `str | array | null`, got `object`"),
-    ({"obs": [0] * 32}, 422, "which of the 9 actions"),
+    ({"obs": [0] * 32}, 422, "legal one of the 9 actions"),
     ({"obs": [0] * 32, "mask": [0] * 9}, 422, "no action is legal"),
     ({"obs": [0] * 32, "mask": [2] * 9}, 422, "1 is legal, 0 is not"),
     ({"numbers": [0] * 18, "mask": [1] * 9}, 422, "has 19; there is 18 of them"),
@@ -145,7 +145,7 @@ REFUSED = [
     ({"replay": {"game": "kuhn_poker", "actions": []}}, 422, "plays tic_tac_toe, not"),
     ({"replay": {"actions": [], "moves": []}}, 422, "'moves' is unknown"),
     ({"replay": {"actions": []}, "mask": [1] * 9}, 422, "leave mask out"),
-    ({"replay": {"actions": []}, "row": 1}, 422, "nobody is to act there"),
+    ({"replay": {"actions": []}, "row": 1}, 422, "no seat is to act there"),
     ({"replay": {"actions": []}, "sampled": 1}, 422, "sampled: expected `bool`"),
     ({"replay": {"actions": []}, "top": -1}, 422, "top: expected `int` >= 0"),
     ({"replay": {"actions": []}, "topp": 1}, 422, "'topp' is unknown; did you mean 'top'?"),
@@ -236,7 +236,7 @@ def test_newer_checkpoint_answers_after_a_moment_and_the_old_one_until_then(runs
     first, second, third, fourth, fifth = asyncio.run(values())
     assert first == second == third != fourth
     assert fifth == fourth  # what is loaded answers on
-    assert "no player" in service.agents.kept["ttt"].trouble
+    assert "no player" in service.agents.loaded["ttt"].trouble
 
 
 def Service_over(runs: Path, **options: Any) -> AgentService:  # noqa: N802
@@ -261,7 +261,7 @@ def test_few_agents_stay_loaded(runs):
             await service.agents.get(f"copy-{number}")
 
     asyncio.run(ask_all())
-    assert list(service.agents.kept) == [f"copy-{n}" for n in range(2, MAX_LOADED + 2)]
+    assert list(service.agents.loaded) == [f"copy-{n}" for n in range(2, MAX_LOADED + 2)]
 
 
 def test_questions_that_come_together_share_a_pass():
@@ -417,11 +417,11 @@ def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_qu
             played.append(action)
     replay = {"replay": {"actions": played}}
     for given, said in (
-        ({}, 'send memory, "" where a game begins'),
+        ({}, 'send memory, "" at the start of a game'),
         ({"memory": "AAAA"}, "memory: 3 bytes"),
         ({"memory": 7}, "memory: expected `str | array | null`"),
         ({"memory": in_base64(b"\xff" * 32)}, "not finite"),
-        ({"memory": "AAAA", "player": "ttt"}, "remembers nothing"),
+        ({"memory": "AAAA", "player": "ttt"}, "has no memory"),
     ):
         status, answer = post({**replay, **given})
         assert (status, said in answer["error"]) == (422, True), answer

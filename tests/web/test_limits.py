@@ -105,7 +105,7 @@ def test_threads_that_hang_are_counted_until_they_end(monkeypatch: pytest.Monkey
                 async with asyncio.timeout(0.2):
                     await crew.do(hang)
             assert (crew.hung, crew.running) == (count, 0)
-        with pytest.raises(HungThreadsError, match="2 answers hang"):
+        with pytest.raises(HungThreadsError, match="2 requests hang"):
             await crew.do(lambda: 1)
 
     async def again() -> int:

@@ -116,10 +116,10 @@ def test_the_token_opens_by_header_or_becomes_a_cookie(locked, tmp_path: Path) -
 
 def test_a_guard_by_address() -> None:
     everywhere = Guard("0.0.0.0", 8000, "correct-horse")
-    assert everywhere.is_ours("192.0.2.7:8000")
-    assert everywhere.is_ours(socket.gethostname())
-    assert not everywhere.is_ours("evil.example")
-    assert not Guard().is_ours("192.0.2.7:8000")
+    assert everywhere.allows_host("192.0.2.7:8000")
+    assert everywhere.allows_host(socket.gethostname())
+    assert not everywhere.allows_host("evil.example")
+    assert not Guard().allows_host("192.0.2.7:8000")
     assert "correct-horse" not in repr(everywhere)
 
 

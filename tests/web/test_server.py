@@ -210,7 +210,7 @@ def test_a_run_that_cannot_go_on_says_why(client, tmp_path: Path) -> None:
     make_run(tmp_path, "one")
     done = client.post("/api/runs/one/resume", json={})
     assert done.status_code == 409
-    assert "reached its end" in done.json()["error"]
+    assert "has finished" in done.json()["error"]
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_a_page_hears_of_new_points_within_a_second_and_ctrl_c_ends_at_once(
             check=False,
         )
         assert taken.returncode == 2
-        assert "is taken" in taken.stderr
+        assert "is in use" in taken.stderr
         viewer = http.client.HTTPConnection(host, timeout=10)
         viewer.request("GET", "/api/runs/one/live")
         stream = viewer.getresponse()

@@ -72,7 +72,7 @@ def test_a_cookie_of_yesterday_keeps_nobody_from_reading(local: TestClient) -> N
 
 
 def test_a_ticket_opens_once(local: TestClient, guard: Guard) -> None:
-    word = guard.ticket()
+    word = guard.issue_ticket()
     assert word != TOKEN
     assert "set-cookie" in local.get(f"/?token={word}").headers
     local.cookies.clear()

@@ -67,7 +67,7 @@ def run(config: ServeConfig) -> int:
     def ready() -> None:
         tell(config, port, token)
         if config.open:
-            webbrowser.open(page_of(config, port, guard.ticket()))
+            webbrowser.open(page_of(config, port, guard.issue_ticket()))
 
     serve(app, socket, ready)
     return 0

@@ -1,6 +1,6 @@
-"""What programs ask an agent: a decision as a row, as numbers, as a state or by its actions.
+"""Requests for actions: a decision as packed bytes, as numbers, as a state or as a replay.
 
-Whatever is wrong with it is said in one line, before a network sees it.
+Requests are validated before a network sees them; errors have one line.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ Base64 = Annotated[str, Meta(extra_json_schema={"contentEncoding": "base64"})]
 ByteInput = Base64 | list[Annotated[int, Meta(ge=0, le=255)]]
 
 INPUT_KEYS = ("obs", "numbers", "state", "replay")
-"""How a decision can be given."""
+"""Keys with which a request gives its decision; exactly one of them."""
 REPLAY_KEYS = (
     *("format", "version", "game", "rules_version", "flags", "seed", "index"),
     *("players", "setup", "actions", "scores", "end"),
 )
 MAX_ACTIONS = 10_000
-"""Of a replay: they are played again for every question."""
+"""Of a replay, which every request plays again."""
 
 
 class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
-    """A decision, given in one of four ways: obs, numbers, state or replay."""
+    """A decision, given as one of obs, numbers, state and replay."""
 
     player: Annotated[
         str,
         Meta(
             max_length=200,
             description="RUN (its best checkpoint), RUN/40, RUN/past/12 (a snapshot of its "
-            "league); latest is a run too. Left out: the server's --agent.",
+            "league); latest is a run too. Default: the server's --agent.",
         ),
     ] = ""
-    obs: Annotated[ByteInput | None, Meta(description="A row as the pool writes it.")] = None
+    obs: Annotated[ByteInput | None, Meta(description="The observation as packed bytes.")] = None
     numbers: Annotated[
         list[float] | None,
-        Meta(description="The same as one number per feature, as State.observe returns it."),
+        Meta(description="The observation as one number per feature, see State.observe."),
     ] = None
     mask: Annotated[
         ByteInput | None, Meta(description="With obs or numbers: 1 for every legal action.")
@@ -56,18 +56,16 @@ class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
     memory: Annotated[
         ByteInput | None,
         Meta(
-            description="Of a player that remembers: the memory of its answer to the seat's "
-            "decision before, empty where a game begins."
+            description="Of a recurrent player: `memory` of the response to the seat's last "
+            "decision, empty at the start of a game."
         ),
     ] = None
-    state: Annotated[Base64 | None, Meta(description="State.serialize(); taken with --states.")] = (
-        None
-    )
+    state: Annotated[Base64 | None, Meta(description="State.serialize(); needs --states.")] = None
     replay: Annotated[
         dict[str, Any] | None,
         Meta(
             description="The position after some actions: game, flags, seed and actions, or a "
-            "whole replay. Game and flags are the player's where they are left out."
+            "whole replay. Game and flags default to the player's."
         ),
     ] = None
     row: Annotated[
@@ -75,32 +73,34 @@ class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
         Meta(
             ge=0,
             le=63,
-            description="With state or replay, where seats move at once: whose decision.",
+            description="With state or replay in games with simultaneous moves: the row.",
         ),
     ] = 0
     sampled: Annotated[
-        bool, Meta(description="Draw the action instead of taking the most probable one.")
+        bool, Meta(description="Sample the action instead of taking the most probable one.")
     ] = False
-    seed: Annotated[int, Meta(ge=-(2**63), description="Of the draw.")] = 0
-    step: Annotated[int, Meta(ge=0, le=2**31 - 1, description="Of the draw: another for each.")] = 0
+    seed: Annotated[int, Meta(ge=-(2**63), description="Of the sampling.")] = 0
+    step: Annotated[
+        int, Meta(ge=0, le=2**31 - 1, description="Of the sampling: a new one for each request.")
+    ] = 0
     top: Annotated[
         int,
-        Meta(ge=0, le=1000, description="How many of the most probable actions are told."),
+        Meta(ge=0, le=1000, description="Number of most probable actions to return."),
     ] = 5
 
     @property
-    def way(self) -> str:
-        return next(way for way in INPUT_KEYS if getattr(self, way) is not None)
+    def input_key(self) -> str:
+        return next(key for key in INPUT_KEYS if getattr(self, key) is not None)
 
     @property
-    def by_state(self) -> bool:
+    def has_state(self) -> bool:
         """Whether there is a position, which bots need."""
-        return self.way in ("state", "replay")
+        return self.input_key in ("state", "replay")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A question about a game: what a network takes, and the position if there is one."""
+    """Inputs of a network for one decision, and the position if there is one."""
 
     obs: Bytes
     mask: Bytes
@@ -108,7 +108,7 @@ class Decision:
 
 
 def parse_request(body: Any) -> ActRequest:
-    """Check what was posted, as far as that needs no player."""
+    """Validate a request as far as possible without its player."""
     if not isinstance(body, dict):
         raise ConfigError(f"send one object with one of {', '.join(INPUT_KEYS)}")
     for key in body:
@@ -117,142 +117,136 @@ def parse_request(body: Any) -> ActRequest:
                 f"{key!r} is unknown{suggestion(str(key), ActRequest.__struct_fields__)}"
             )
     try:
-        question = convert(body, ActRequest)
+        request = convert(body, ActRequest)
     except ValidationError as wrong:
-        what, _, where = str(wrong).partition(" - at `$.")
-        raise ConfigError(f"{where.rstrip('`')}: {what[0].lower()}{what[1:]}") from None
-    ways = [way for way in INPUT_KEYS if getattr(question, way) is not None]
-    if len(ways) != 1:
-        found = " and ".join(ways) or "none of them"
+        message, _, key = str(wrong).partition(" - at `$.")
+        raise ConfigError(f"{key.rstrip('`')}: {message[0].lower()}{message[1:]}") from None
+    keys = [key for key in INPUT_KEYS if getattr(request, key) is not None]
+    if len(keys) != 1:
+        found = " and ".join(keys) or "none of them"
         raise ConfigError(f"give exactly one of {', '.join(INPUT_KEYS)}; there is {found}")
-    if question.seed >= 2**64:
-        raise ConfigError("seed: expected a whole number below 2^64")
-    return question
+    if request.seed >= 2**64:
+        raise ConfigError("seed: expected an integer below 2^64")
+    return request
 
 
-def state_of(question: ActRequest, rules: Rules | None) -> State:
-    """Return the position that a question gives.
+def state_of(request: ActRequest, rules: Rules | None) -> State:
+    """Return the position of a request.
 
-    rules: those of the player; a replay that names no game or no flags is played by them.
+    rules: of the player; the default of a replay without game or flags.
     """
-    if question.way == "state":
-        state = load_state(decode_base64(question.state or "", "state"))
+    if request.input_key == "state":
+        state = load_state(decode_base64(request.state or "", "state"))
     else:
-        state = play_replay(question.replay or {}, rules)
+        state = play_replay(request.replay or {}, rules)
     if state.over:
-        raise ConfigError("the game is over in this position; nobody is to act")
-    if question.row >= state.rules.rows or state.native.seat(question.row) < 0:
-        raise ConfigError(f"row={question.row}: nobody is to act there; leave row out")
+        raise ConfigError("the game is over in this position; no seat is to act")
+    if request.row >= state.rules.rows or state.native.seat(request.row) < 0:
+        raise ConfigError(f"row={request.row}: no seat is to act there; leave row out")
     return state
 
 
-def play_replay(given: dict[str, Any], rules: Rules | None) -> State:
+def play_replay(replay: dict[str, Any], rules: Rules | None) -> State:
     """Return the position after the actions of a replay; game, seed and actions are enough."""
-    for key in given:
+    for key in replay:
         if key not in REPLAY_KEYS:
             raise ConfigError(f"replay: {key!r} is unknown{suggestion(str(key), REPLAY_KEYS)}")
-    actions = given.get("actions")
+    actions = replay.get("actions")
     if isinstance(actions, list) and len(actions) > MAX_ACTIONS:
         raise ConfigError(f"replay: more than {MAX_ACTIONS:,} actions; send obs and mask instead")
-    found: dict[str, Any] = {"format": FORMAT, "version": VERSION, "seed": 0, **given}
-    if rules is not None and found.setdefault("game", rules.name) == rules.name:
-        found.setdefault("flags", rules.config)
-    found.setdefault("flags", {})
-    if not isinstance(found.get("game"), str) or not isinstance(found["flags"], dict):
+    facts: dict[str, Any] = {"format": FORMAT, "version": VERSION, "seed": 0, **replay}
+    if rules is not None and facts.setdefault("game", rules.name) == rules.name:
+        facts.setdefault("flags", rules.config)
+    facts.setdefault("flags", {})
+    if not isinstance(facts.get("game"), str) or not isinstance(facts["flags"], dict):
         raise ConfigError("replay: game has to be a name and flags an object")
-    known = Rules(found["game"], found["flags"])
-    found.setdefault("rules_version", known.rules_version)
-    found.setdefault("players", ["?"] * known.seats)
-    found.setdefault("scores", [0] * known.seats)
-    *_, last = replay_from_dict(found, "replay").states()
+    played = Rules(facts["game"], facts["flags"])
+    facts.setdefault("rules_version", played.rules_version)
+    facts.setdefault("players", ["?"] * played.seats)
+    facts.setdefault("scores", [0] * played.seats)
+    *_, last = replay_from_dict(facts, "replay").states()
     return last
 
 
-def make_decision(question: ActRequest, rules: Rules, row_bytes: int) -> Decision:
-    """Return what a player's network takes.
+def make_decision(request: ActRequest, rules: Rules, row_bytes: int) -> Decision:
+    """Return the inputs of a player's network.
 
-    row_bytes: of the network, which may see more than the game shows: what it remembers.
+    row_bytes: of the network: the observation and, if it is recurrent, its memory.
     """
-    held = row_bytes - rules.obs_bytes
-    if question.way == "obs" and question.memory is None:  # a whole row, as a pool has it
-        obs = decode_bytes(question.obs or [], row_bytes, "obs", rules)
-        return Decision(obs, read_mask(question.mask, rules))
-    memory = read_memory(question.memory, held, rules)
-    if question.by_state:
-        if question.mask is not None:
-            raise ConfigError(f"mask: {question.way} says itself what is legal; leave mask out")
-        state = state_of(question, rules)
-        seen, mask = state.decision(question.row)
-        return Decision(np.concatenate([seen[0], memory]), mask[0], state)
-    if question.way == "obs":
-        obs = decode_bytes(question.obs or [], rules.obs_bytes, "obs", rules)
+    memory_bytes = row_bytes - rules.obs_bytes
+    if request.input_key == "obs" and request.memory is None:  # obs includes the memory
+        obs = decode_bytes(request.obs or [], row_bytes, "obs", rules)
+        return Decision(obs, read_mask(request.mask, rules))
+    memory = read_memory(request.memory, memory_bytes, rules)
+    if request.has_state:
+        if request.mask is not None:
+            raise ConfigError(f"mask: {request.input_key} has its legal actions; leave mask out")
+        state = state_of(request, rules)
+        rows, mask = state.decision(request.row)
+        return Decision(np.concatenate([rows[0], memory]), mask[0], state)
+    if request.input_key == "obs":
+        obs = decode_bytes(request.obs or [], rules.obs_bytes, "obs", rules)
     else:
-        obs = pack_features(rules, question.numbers or [])
-    return Decision(np.concatenate([obs, memory]), read_mask(question.mask, rules))
+        obs = pack_features(rules, request.numbers or [])
+    return Decision(np.concatenate([obs, memory]), read_mask(request.mask, rules))
 
 
-def read_memory(given: ByteInput | None, size: int, rules: Rules) -> Bytes:
-    """Return what a player remembers, so many bytes; zeros where a game begins."""
-    if given is None and size:
+def read_memory(value: ByteInput | None, size: int, rules: Rules) -> Bytes:
+    """Return the memory of a recurrent player; zeros at the start of a game."""
+    if value is None and size:
         raise ConfigError(
-            'this player remembers: send memory, "" where a game begins, and then what its answer '
-            "to the seat's decision before said"
+            'this player is recurrent: send memory, "" at the start of a game, then the memory of '
+            "the response to the seat's last decision"
         )
-    if not given:
+    if not value:
         return np.zeros(size, np.uint8)
     if not size:
-        raise ConfigError("memory: this player remembers nothing; leave memory out")
-    memory = decode_bytes(given, size, "memory", rules)
+        raise ConfigError("memory: this player has no memory; leave memory out")
+    memory = decode_bytes(value, size, "memory", rules)
     if not np.isfinite(memory.view(np.float32)).all():
-        raise ConfigError("memory: there are numbers in it that are not finite; send it as it came")
+        raise ConfigError("memory: it contains numbers that are not finite; send it unchanged")
     return memory
 
 
-def read_mask(given: ByteInput | None, rules: Rules) -> Bytes:
-    """Return which actions are legal, one byte each."""
+def read_mask(value: ByteInput | None, rules: Rules) -> Bytes:
+    """Return the mask of legal actions, one byte each."""
     if rules.box:
-        if given not in (None, []):
+        if value not in (None, []):
             raise ConfigError(f"mask: {rules.name} has continuous actions; leave mask out")
         return np.zeros(0, np.uint8)
-    if given is None:
-        raise ConfigError(f"mask: say which of the {rules.actions} actions are legal")
-    mask = decode_bytes(given, rules.actions, "mask", rules)
+    if value is None:
+        raise ConfigError(f"mask is missing: 1 for each legal one of the {rules.actions} actions")
+    mask = decode_bytes(value, rules.actions, "mask", rules)
     if mask.max(initial=0) > 1:
-        raise ConfigError("mask: 1 is legal, 0 is not; there is nothing else")
+        raise ConfigError("mask: use 1 for legal and 0 for illegal actions")
     if not mask.any():
-        raise ConfigError("mask: no action is legal, so there is nothing to decide")
+        raise ConfigError("mask: no action is legal")
     return mask
 
 
-def decode_bytes(given: ByteInput, count: int, key: str, rules: Rules) -> Bytes:
-    """Return bytes that are given as text in base64 or as a list."""
-    found = np.frombuffer(
-        decode_base64(given, key) if isinstance(given, str) else bytes(given), "u1"
-    )
-    if len(found) != count:
-        raise ConfigError(f"{key}: {len(found)} bytes; for {rules.name} it has {count}")
-    return found
+def decode_bytes(value: ByteInput, count: int, key: str, rules: Rules) -> Bytes:
+    """Return bytes given as base64 text or as a list."""
+    raw = np.frombuffer(decode_base64(value, key) if isinstance(value, str) else bytes(value), "u1")
+    if len(raw) != count:
+        raise ConfigError(f"{key}: {len(raw)} bytes; for {rules.name} it has {count}")
+    return raw
 
 
-def decode_base64(given: str, key: str) -> bytes:
-    """Return what a text stands for."""
+def decode_base64(value: str, key: str) -> bytes:
     try:
-        return base64.b64decode(given, validate=True)
+        return base64.b64decode(value, validate=True)
     except (ValueError, binascii.Error):
-        raise ConfigError(f"{key} has to be text in base64") from None
+        raise ConfigError(f"{key} has to be base64 text") from None
 
 
-def pack_features(rules: Rules, given: list[float]) -> Bytes:
-    """Return the row of which `rules.widen` makes a list of numbers; others are refused."""
+def pack_features(rules: Rules, numbers: list[float]) -> Bytes:
+    """Return the packed observation of a list of features."""
     features = rules.features
-    if len(given) != len(features):
-        raise ConfigError(
-            f"numbers: {rules.name} has {len(features)}; there is {len(given)} of them"
-        )
-    (row,) = pack_rows(features, rules.obs_bytes, np.array([given], np.float64))
+    if len(numbers) != len(features):
+        raise ConfigError(f"numbers: {len(numbers)} features; {rules.name} has {len(features)}")
+    (row,) = pack_rows(features, rules.obs_bytes, np.array([numbers], np.float64))
     return np.asarray(row)
 
 
 def one_line(wrong: SparringError) -> str:
-    """Return an error in one line."""
     return " ".join(str(wrong).split())

@@ -1,4 +1,4 @@
-"""Agents that answer programs: loaded once, loaded again when a run has a better checkpoint."""
+"""Cache of loaded agents; an agent is reloaded when its run has a better checkpoint."""
 
 from __future__ import annotations
 
@@ -23,30 +23,29 @@ if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
 MAX_LOADED = 8
-"""Networks that are kept; the one that was asked longest ago makes room."""
+"""Networks in memory; the least recently used one is dropped."""
 CHECK_EVERY_S = 1.0
-"""How often it is looked whether a checkpoint has changed, at most."""
+"""Minimum time between checks whether a checkpoint has changed."""
 PLAYER_NAME = re.compile(r"[^./\\\0][^/\\\0]*(?:/(?:past/)?\d{1,9})?")
-"""RUN, RUN/40 or RUN/past/12, where RUN may be `latest` or the beginning of a name."""
+"""RUN, RUN/40 or RUN/past/12, where RUN may be `latest` or a prefix of a name."""
 
 
 class UnavailableError(SparringError):
-    """A player that cannot answer now."""
+    """The player cannot be loaded (503)."""
 
 
 @dataclass
 class LoadedAgent:
-    """A policy that is loaded, and which files it came from."""
+    """A loaded policy and the signature of its files."""
 
     policy: Policy
-    mark: str
-    looked: float
+    signature: str
+    checked: float
     trouble: str = ""
-    """Why newer files could not be loaded; these weights answer on."""
+    """Why newer files could not be loaded; the old weights stay in use."""
     since: float = field(default_factory=time.time)
 
     def plain(self, name: str) -> dict[str, Any]:
-        """Return what there is to know about it."""
         return {
             "player": name,
             "loaded_from": self.policy.name,
@@ -58,22 +57,22 @@ class LoadedAgent:
 
 
 class AgentCache:
-    """Players by the words that requests use, in a folder of runs."""
+    """Agents of a folder of runs, by the names that requests use."""
 
     def __init__(
         self, folder: RunsFolder, default: str = "", *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Load nothing yet.
 
-        default: who is meant where a request names nobody: a word, or any path of this machine,
-            since whoever starts the server may choose any.
+        default: player of requests that name none; may be any path of this machine, since the user
+            who starts the server gives it.
         """
         self.folder, self.default, self.clock = folder, default, clock
-        self.kept: OrderedDict[str, LoadedAgent] = OrderedDict()
+        self.loaded: OrderedDict[str, LoadedAgent] = OrderedDict()
         self._loading: dict[str, asyncio.Task[LoadedAgent]] = {}
 
     def name(self, word: str) -> str:
-        """Return who is meant; an error says how to name somebody."""
+        """Return the name of a request's player."""
         if not word and not self.default:
             raise ConfigError("player: name a run, or start the server with --agent RUN")
         if word and word != self.default and not PLAYER_NAME.fullmatch(word):
@@ -81,20 +80,20 @@ class AgentCache:
         return word or self.default
 
     async def get(self, word: str) -> LoadedAgent:
-        """Return an agent. If its files have changed, it serves until the new one is loaded."""
-        agent = self.kept.get(word)
+        """Return an agent; if its files have changed, the old one until the new one is loaded."""
+        agent = self.loaded.get(word)
         if agent is None:
             return await self._load(word)
-        self.kept.move_to_end(word)
-        if self.clock() - agent.looked >= CHECK_EVERY_S and word not in self._loading:
-            agent.looked = self.clock()
-            task = asyncio.get_running_loop().create_task(self._look(word, agent))
+        self.loaded.move_to_end(word)
+        if self.clock() - agent.checked >= CHECK_EVERY_S and word not in self._loading:
+            agent.checked = self.clock()
+            task = asyncio.get_running_loop().create_task(self._reload(word, agent))
             self._loading[word] = task
             task.add_done_callback(lambda _: self._loading.pop(word, None))
         return agent
 
     async def _load(self, word: str) -> LoadedAgent:
-        """Load an agent once, however many ask for it."""
+        """Load an agent; concurrent requests share one load."""
         task = self._loading.get(word)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = asyncio.get_running_loop().create_task(WORKERS.do(partial(self._read, word)))
@@ -104,10 +103,10 @@ class AgentCache:
         self._keep(word, agent)
         return agent
 
-    async def _look(self, word: str, old: LoadedAgent) -> LoadedAgent:
-        """Load an agent anew if its files are others now."""
+    async def _reload(self, word: str, old: LoadedAgent) -> LoadedAgent:
+        """Load an agent again if its files have changed."""
         try:
-            if await WORKERS.do(partial(self._mark_now, word)) == old.mark:
+            if await WORKERS.do(partial(self._signature, word)) == old.signature:
                 return old
             fresh = await WORKERS.do(partial(self._read, word))
         except SparringError as wrong:
@@ -117,31 +116,31 @@ class AgentCache:
         return fresh
 
     def _keep(self, word: str, agent: LoadedAgent) -> None:
-        self.kept[word] = agent
-        self.kept.move_to_end(word)
-        while len(self.kept) > MAX_LOADED:
-            self.kept.popitem(last=False)
+        self.loaded[word] = agent
+        self.loaded.move_to_end(word)
+        while len(self.loaded) > MAX_LOADED:
+            self.loaded.popitem(last=False)
 
-    def _mark_now(self, word: str) -> str:
-        return file_signature(self.place(word))
+    def _signature(self, word: str) -> str:
+        return file_signature(self.find(word))
 
     def _read(self, word: str) -> LoadedAgent:
         from sparring.store.policies import load_policy
 
         try:
-            place = self.place(word)
-            mark = file_signature(place)  # first: what changes meanwhile is seen the next time
+            path = self.find(word)
+            signature = file_signature(path)  # before loading, so that no later change is missed
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of a damaged best checkpoint the newest is taken
-                policy = load_policy(place)
+                warnings.simplefilter("ignore")  # about a damaged best checkpoint
+                policy = load_policy(path)
         except UntrustedError:
             raise
-        except Exception as wrong:  # of others' files
+        except Exception as wrong:  # the files may contain anything
             raise UnavailableError(f"{quoted(word)} cannot answer: {told(wrong)}") from None
-        return LoadedAgent(policy, mark, self.clock())
+        return LoadedAgent(policy, signature, self.clock())
 
-    def place(self, word: str) -> Path:
-        """Return the folder or file that a word means, one of our folder unless we were told so."""
+    def find(self, word: str) -> Path:
+        """Return the folder or file of a player, in the folder of runs unless it is the default."""
         from sparring.store.lookup import locate
 
         try:
@@ -151,28 +150,28 @@ class AgentCache:
         except SparringError as wrong:
             raise UnavailableError(str(wrong)) from None
         if found is None:
-            raise UnavailableError(f"there is no player {quoted(word)}; /api/players lists them")
+            raise UnavailableError(f"no player {quoted(word)}; /api/players lists them")
         if word != self.default:
             if not self.folder.contains(found):
-                raise UnavailableError(f"{quoted(word)} leads out of the folder with the runs")
+                raise UnavailableError(f"{quoted(word)} is a link out of the folder of runs")
             self.folder.check_links(found if is_folder(found) else found.parent)
         return found
 
 
-def file_signature(place: Path) -> str:
-    """Return what changes when another checkpoint would be loaded."""
+def file_signature(path: Path) -> str:
+    """Return a text that changes when another checkpoint would be loaded."""
     from sparring.store.folders import BEST, CHECKPOINTS, MANIFEST
 
-    if place.is_file():
-        files = [place]
-    elif (place / MANIFEST).is_file():
-        files = [place / MANIFEST]
-    elif (place / BEST).is_file():
-        files = [place / BEST]
+    if path.is_file():
+        files = [path]
+    elif (path / MANIFEST).is_file():
+        files = [path / MANIFEST]
+    elif (path / BEST).is_file():
+        files = [path / BEST]
     else:
-        files = sorted((place / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))[-1:]
-    marks = []
+        files = sorted((path / CHECKPOINTS).glob(f"[0-9]*/{MANIFEST}"))[-1:]
+    parts = []
     for file in files:
-        facts = file.stat()
-        marks.append(f"{file} {facts.st_mtime_ns} {facts.st_ino} {facts.st_size}")
-    return "; ".join(marks)
+        stat = file.stat()
+        parts.append(f"{file} {stat.st_mtime_ns} {stat.st_ino} {stat.st_size}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""An agent as a service: programs ask what it would do, and hear how well it is."""
+"""The service behind `sparring serve --api`: programs request actions of agents."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class AgentService:
-    """What stands behind `--api`."""
+    """Answers requests for actions with loaded agents; bots are a fallback."""
 
     def __init__(
         self,
@@ -52,103 +52,97 @@ class AgentService:
     ) -> None:
         """Load nothing yet.
 
-        agent: who answers where a request names nobody.
-        fallback: a bot that answers for an agent that cannot be loaded; "": nobody does.
+        agent: the default player of requests.
+        fallback: a bot that answers for an agent that cannot be loaded; "": none.
         batch, wait_ms: see `InferenceQueue`.
-        states: take states as bytes. They are the memory of a game, which the rules check only in
-            part: made up on purpose, they can crash us. So that is for programs that are trusted.
+        states: accept serialized states. The rules check them only in part, so malicious ones can
+            crash the server: only for trusted programs.
         """
         self.agents = AgentCache(folder, agent)
         self.fallback, self.states = fallback, states
         self._queue = (batch, wait_ms)
-        self._thinker: InferenceQueue | None = None
+        self._inference: InferenceQueue | None = None
 
     @property
-    def thinker(self) -> InferenceQueue:
-        """The queue; torch is loaded with it, at the first question."""
-        if self._thinker is None:
+    def inference(self) -> InferenceQueue:
+        """The inference queue; the first request imports torch."""
+        if self._inference is None:
             from sparring.web.inference import InferenceQueue
 
-            self._thinker = InferenceQueue(*self._queue)
-        return self._thinker
+            self._inference = InferenceQueue(*self._queue)
+        return self._inference
 
     def routes(self) -> list[Route]:
-        """Return what there is to ask; `openapi.OPERATIONS` describes the same."""
+        """Return the routes of `openapi.OPERATIONS`."""
         handlers: dict[str, Callable[[Request], Any]] = {
             "act": self.act,
             "health": self.health,
             "openapi": self.openapi,
         }
-        return [
-            Route(one.path, handlers[one.name], methods=[one.method.upper()]) for one in OPERATIONS
-        ]
+        return [Route(op.path, handlers[op.name], methods=[op.method.upper()]) for op in OPERATIONS]
 
     async def act(self, request: Request) -> Response:
-        """Answer one question."""
         body = await read_json(request)
         try:
-            question = parse_request(body)
-            if question.way == "state" and not self.states:
-                raise HTTPException(
-                    403, "states need --states, since they are a game's memory; send a replay"
-                )
-            return encode_response(await self.answer(question))
+            act_request = parse_request(body)
+            if act_request.input_key == "state" and not self.states:
+                raise HTTPException(403, "state needs `sparring serve --states`; send a replay")
+            return encode_response(await self.answer(act_request))
         except UnavailableError as wrong:
             raise HTTPException(503, one_line(wrong)) from None
         except SparringError as wrong:
             raise HTTPException(422, one_line(wrong)) from None
 
-    async def answer(self, question: ActRequest) -> ActResponse:
-        """Return what an agent says, or what the bot says that stands in for it."""
-        name = self.agents.name(question.player)
+    async def answer(self, request: ActRequest) -> ActResponse:
+        """Return the response of an agent, or that of the fallback bot."""
+        name = self.agents.name(request.player)
         try:
             agent = await self.agents.get(name)
         except UnavailableError as wrong:
             if not self.fallback:
                 raise
-            return await self._stand_in(question, name, one_line(wrong))
+            return await self._fall_back(request, name, one_line(wrong))
         policy = agent.policy
-        if question.sampled and policy.is_value_based:
-            raise ConfigError(f"{name} has learned values of actions; leave sampled out")
+        if request.sampled and policy.is_value_based:
+            raise ConfigError(f"{name} learned values of actions (DQN); leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
-        decision = await read_position(question, make_decision, question, policy.rules, row_bytes)
+        decision = await read_position(request, make_decision, request, policy.rules, row_bytes)
         if decision.state is not None:
             policy.check_fits(decision.state.rules)
-        return await self._think(name, agent, decision, question)
+        return await self._infer(name, agent, decision, request)
 
-    async def _think(
-        self, name: str, agent: LoadedAgent, decision: Decision, question: ActRequest
+    async def _infer(
+        self, name: str, agent: LoadedAgent, decision: Decision, request: ActRequest
     ) -> ActResponse:
         from sparring.web.inference import BatchItem
 
-        said = await self.thinker.answer(agent.policy, BatchItem(decision, question))
+        outputs = await self.inference.answer(agent.policy, BatchItem(decision, request))
         rules = agent.policy.rules
-        shares = [
-            ActionProbability(action, rules.action_name(action), share)
-            for action, share in said.pop("probabilities", ())
+        probabilities = [
+            ActionProbability(action, rules.action_name(action), probability)
+            for action, probability in outputs.pop("probabilities", ())
         ]
         return ActResponse(
-            name=action_label(rules, said["action"]),
+            name=action_label(rules, outputs["action"]),
             player=name,
-            probabilities=None if rules.box else shares,
+            probabilities=None if rules.box else probabilities,
             fallback=False,
             loaded_from=agent.policy.name,
-            **said,
+            **outputs,
         )
 
-    async def _stand_in(self, question: ActRequest, name: str, why: str) -> ActResponse:
-        if not question.by_state:
+    async def _fall_back(self, request: ActRequest, name: str, why: str) -> ActResponse:
+        if not request.has_state:
             raise UnavailableError(
-                f"{why}; {self.fallback} could stand in, but a bot needs a state or a replay"
+                f"{why}; the fallback {self.fallback} is a bot, which needs a state or a replay"
             )
-        state = await read_position(question, state_of, question, None)
+        state = await read_position(request, state_of, request, None)
         if state.rules.bot_called(self.fallback) is None:
             bots = ", ".join(state.rules.bots)
             raise UnavailableError(
-                f"{why}; {state.rules.name} has no bot {self.fallback} that could stand in, but "
-                f"{bots}"
+                f"{why}; {state.rules.name} has no bot {self.fallback} as a fallback, but {bots}"
             )
-        action = state.ask(self.fallback, question.row)
+        action = state.ask(self.fallback, request.row)
         action = [float(one) for one in action] if state.rules.box else int(action)
         return ActResponse(
             action=action,
@@ -157,54 +151,52 @@ class AgentService:
             value=None,
             probabilities=None,
             fallback=self.fallback,
-            memory=question.memory,
+            memory=request.memory,
             why=why,
         )
 
     async def health(self, request: Request) -> Response:
-        """Say whether questions are answered, and by whom."""
+        """Return the state of the service and its loaded agents."""
         trouble = ""
         if self.agents.default:
             try:
                 trouble = (await self.agents.get(self.agents.default)).trouble
             except SparringError as wrong:
                 trouble = one_line(wrong)
-        broken = bool(trouble) and self.agents.default not in self.agents.kept
-        thinker = self._thinker
+        broken = bool(trouble) and self.agents.default not in self.agents.loaded
+        inference = self._inference
         health = HealthResponse(
             status="unavailable" if broken else "degraded" if trouble else "ok",
-            loaded=[agent.plain(name) for name, agent in self.agents.kept.items()],
+            loaded=[agent.plain(name) for name, agent in self.agents.loaded.items()],
             agent=self.agents.default or None,
             trouble=trouble,
             fallback=self.fallback or None,
-            rows=thinker.rows if thinker else 0,
-            passes=thinker.passes if thinker else 0,
-            waiting=thinker.waiting if thinker else 0,
+            rows=inference.rows if inference else 0,
+            passes=inference.passes if inference else 0,
+            waiting=inference.waiting if inference else 0,
         )
         return encode_response(health, 503 if broken and not self.fallback else 200)
 
     async def openapi(self, request: Request) -> Response:
-        """Describe all this for programs."""
         return JSONResponse(describe_api())
 
 
 def encode_response(value: Struct, status: int = 200) -> Response:
-    """Return an answer as `openapi` describes it."""
     return Response(msgspec.json.encode(value), status, media_type="application/json")
 
 
-async def read_position(question: ActRequest, work: Callable[..., Any], *given: Any) -> Any:
-    """Read a position in a thread, since a replay may be long; a row is read at once."""
-    if not question.by_state:
-        return work(*given)
+async def read_position(request: ActRequest, work: Callable[..., Any], *args: Any) -> Any:
+    """Read a position: in a thread if there is a replay, which may be long."""
+    if not request.has_state:
+        return work(*args)
     try:
-        return await run_in_thread(work, *given)
+        return await run_in_thread(work, *args)
     except HTTPException as wrong:
         raise HTTPException(422, " ".join(wrong.detail.split())) from None
 
 
 def action_label(rules: Rules, action: Any) -> str:
-    """Return what an action means; a continuous one is its numbers."""
+    """Return an action as text."""
     if rules.box:
         return " ".join(f"{number:.3f}" for number in action)
     return rules.action_name(int(action))

@@ -36,16 +36,16 @@ PAGE_FILE = re.compile(r"[a-z0-9_]+\.(js|css)")
 def make_api(runs: Path, service: MakeService | None = None) -> Starlette:
     """Return the API over a folder of runs."""
     folder = RunsFolder(runs)
-    glances = RunSummaries(folder)
-    live = LiveUpdates(folder, glances)
+    summaries = RunSummaries(folder)
+    live = LiveUpdates(folder, summaries)
     app = Starlette(
         routes=[
             Route("/api/games", list_games),
             Route("/api/games/{name}", show_game),
             *live_routes(live),
-            *run_routes(folder, glances),
+            *run_routes(folder, summaries),
             *control_routes(folder),
-            *player_routes(folder, glances),
+            *player_routes(folder, summaries),
             *replay_routes(folder),
             *(service(folder).routes() if service else ()),
             Route("/games/{name}/{file}", game_file),

@@ -1,4 +1,4 @@
-"""Stop a run as Ctrl-C does, let it go on, and write about it."""
+"""Routes that stop, resume and label runs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ from sparring.web.responses import ConflictError, read_json, run_in_thread
 from sparring.web.runs_folder import RunsFolder
 
 LOG = "resume.log"
-"""What a run that was let go on from a page prints, in its folder."""
-BEGIN_S = 60.0
-"""How long a run may take until it trains; afterwards its state tells."""
-ENDING_S = 5.0
-LOOK_S = 0.1
+"""Output of a run that the web app resumed, in the run's folder."""
+START_TIMEOUT_S = 60.0
+"""Time to wait until a resumed run trains."""
+EXIT_TIMEOUT_S = 5.0
+POLL_S = 0.1
 
 
 def control_routes(folder: RunsFolder) -> list[Route]:
-    """Return what can be done to the runs of a folder."""
-    begun: dict[Path, subprocess.Popen[bytes]] = {}
+    processes: dict[Path, subprocess.Popen[bytes]] = {}
 
     async def stop(request: Request) -> Response:
         await read_json(request)
@@ -45,13 +44,13 @@ def control_routes(folder: RunsFolder) -> list[Route]:
     async def resume(request: Request) -> Response:
         await read_json(request)
         run = await run_in_thread(folder.run, request.path_params["run"])
-        process = await run_in_thread(start_resume, run, begun)
+        process = await run_in_thread(start_resume, run, processes)
         return JSONResponse(await wait_until_training(run, process))
 
     async def label(request: Request) -> Response:
-        given = await read_json(request)
+        labels_json = await read_json(request)
         run = await run_in_thread(folder.run, request.path_params["run"])
-        return JSONResponse(await run_in_thread(set_labels, run, given))
+        return JSONResponse(await run_in_thread(set_labels, run, labels_json))
 
     return [
         Route("/api/runs/{run}/labels", label, methods=["POST"]),
@@ -60,10 +59,10 @@ def control_routes(folder: RunsFolder) -> list[Route]:
     ]
 
 
-def set_labels(run: Path, given: Any) -> dict[str, Any]:
+def set_labels(run: Path, labels_json: Any) -> dict[str, Any]:
     """Replace the note and the tags of a run."""
     try:
-        labels = Labels.of(given)
+        labels = Labels.of(labels_json)
     except ValueError as wrong:
         raise ConfigError(str(wrong)) from None
     write_labels(run, labels)
@@ -71,29 +70,31 @@ def set_labels(run: Path, given: Any) -> dict[str, Any]:
 
 
 def stop_run(run: Path) -> dict[str, Any]:
-    """Ask whoever trains a run to save and end."""
+    """Tell the process that trains a run to save and exit."""
     try:
         stop_training(run)
     except NotTrainingError as wrong:
         raise ConflictError(str(wrong)) from None
-    return {"run": run.name, "told": "it finishes its update, saves and ends"}
+    return {"run": run.name, "message": "it finishes its update, saves and ends"}
 
 
-def start_resume(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """Start `sparring resume` in a session of its own, which outlives this server."""
+def start_resume(
+    run: Path, processes: dict[Path, subprocess.Popen[bytes]]
+) -> subprocess.Popen[bytes]:
+    """Start `sparring resume` in its own session, so that it outlives this server."""
     if is_held(run / LOCK):
         raise ConflictError(f"{run.name} is being trained already")
-    if run in begun:
-        with suppress(subprocess.TimeoutExpired):  # it has saved and is about to end
-            begun[run].wait(ENDING_S)
-    for known, process in list(begun.items()):
+    if run in processes:
+        with suppress(subprocess.TimeoutExpired):  # it has saved and is about to exit
+            processes[run].wait(EXIT_TIMEOUT_S)
+    for path, process in list(processes.items()):
         if process.poll() is not None:  # or it would stay a zombie
-            del begun[known]
-    if run in begun:
-        raise ConflictError(f"{run.name} is about to begin already")
+            del processes[path]
+    if run in processes:
+        raise ConflictError(f"{run.name} is starting already")
     if Overview(run).state == "done":
         raise ConflictError(
-            f"{run.name} has reached its end; give it more: sparring resume {run.name} --minutes 10"
+            f"{run.name} has finished; train longer: sparring resume {run.name} --minutes 10"
         )
     log = open_log(run)
     try:
@@ -106,12 +107,12 @@ def start_resume(run: Path, begun: dict[Path, subprocess.Popen[bytes]]) -> subpr
         )
     finally:
         os.close(log)
-    begun[run] = process
+    processes[run] = process
     return process
 
 
 def open_log(run: Path) -> int:
-    """Open the file that a run prints into: a new one, or the regular file that is there."""
+    """Open the log file for writing; reject links, pipes and devices."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         log = os.open(run / LOG, flags, 0o644)
@@ -126,23 +127,23 @@ def open_log(run: Path) -> int:
 
 
 async def wait_until_training(run: Path, process: subprocess.Popen[bytes]) -> dict[str, Any]:
-    """Wait until a run trains; what keeps it from that is told in its own words."""
-    due = time.monotonic() + BEGIN_S
-    while time.monotonic() < due:
+    """Wait until a run trains; raise its last line of output if it fails."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
         code = process.poll()
         if code not in (None, 0):
             raise_start_error(run, code)
         if code == 0 or await run_in_thread(is_held, run / LOCK):
             break
-        await asyncio.sleep(LOOK_S)
-    return {"run": run.name, "told": "it goes on where it was", "log": LOG}
+        await asyncio.sleep(POLL_S)
+    return {"run": run.name, "message": "it continues where it stopped", "log": LOG}
 
 
 def raise_start_error(run: Path, code: int | None) -> None:
-    """Say why a run did not go on: the last line that it printed."""
+    """Raise an error with the last line that a run printed."""
     try:
         lines = read_regular(run / LOG).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     last = lines[-1].removeprefix("sparring: ") if lines else f"it ended with code {code}"
-    raise HTTPException(409, f"{run.name} does not go on: {last[:300]}; see {LOG} in its folder")
+    raise HTTPException(409, f"{run.name} did not resume: {last[:300]}; see {LOG} in its folder")

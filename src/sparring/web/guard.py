@@ -1,4 +1,4 @@
-"""Whom we answer: under which names, with which token, how often."""
+"""Access control of the server: allowed host names, the token, rate limits."""
 
 from __future__ import annotations
 
@@ -14,88 +14,82 @@ from functools import cached_property
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 ANY_ADDRESS = ("0.0.0.0", "::")
-HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
+HOST = re.compile(r"(?:\[(?P<ipv6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::\d{1,5})?")
 RATE, BURST = 200.0, 1000.0
-"""Requests a second that a client may go on with, and how many at once: a page loads dozens."""
+"""Requests per second of a client, and how many at once: a page loads dozens."""
 WRONG_TOKEN_COST = 20.0
-"""What a wrong token costs, in requests: so that guessing is slow."""
+"""Cost of a wrong token, in requests, which makes guessing slow."""
 ACT_COST = 0.05
-"""What a question for an action costs; a program asks thousands of them."""
+"""Cost of a request to /api/act, of which programs send thousands."""
 MAX_CLIENTS = 4096
 
 
 @dataclass(frozen=True)
 class Guard:
-    """Where we listen, and what a visitor has to show."""
+    """Address of the server, and its token."""
 
     host: str = "127.0.0.1"
     port: int = 8000
     token: str = field(default="", repr=False)
     reads_freely: bool = False
-    """Whether reading needs no token: where only this machine can reach us."""
-    once: set[str] = field(default_factory=set, repr=False, compare=False)
-    """Words that open in the token's stead, each of them once."""
+    """Whether reading needs no token: if only this machine can reach the server."""
+    tickets: set[str] = field(default_factory=set, repr=False, compare=False)
+    """One-time substitutes for the token."""
 
     @property
     def cookie(self) -> str:
-        """The name of the cookie with the token; cookies of all ports of a machine are one heap."""
+        """Name of the cookie with the token; it has the port, as ports share cookies."""
         return f"sparring-{self.port}"
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Names under which we can be called, besides addresses."""
-        own = socket.gethostname().lower()
-        more = () if self.host in LOCAL else (own, f"{own}.local", own.partition(".")[0])
+        """Host names of this server, besides addresses."""
+        name = socket.gethostname().lower()
+        more = () if self.host in LOCAL else (name, f"{name}.local", name.partition(".")[0])
         return frozenset((*LOCAL, self.host.lower(), *more))
 
-    def is_ours(self, host: str) -> bool:
-        """Whether a Host header names us.
+    def allows_host(self, host: str) -> bool:
+        """Whether a Host header names this server, which prevents DNS rebinding.
 
-        A page of somebody else's whose name was bent to our address has its own name there. An
-        address cannot be bent, and the port may be another one: that of a tunnel.
+        The port may differ, as behind a tunnel.
         """
-        found = HOST.fullmatch(host.lower())
-        if not found:
+        match = HOST.fullmatch(host.lower())
+        if not match:
             return False
-        name = found["six"] or found["name"]
+        name = match["ipv6"] or match["name"]
         return name in self.names or (self.host in ANY_ADDRESS and is_address(name))
 
-    def knows(self, token: str) -> bool:
-        """Whether this is the token, in a time that says nothing about it."""
+    def is_token(self, token: str) -> bool:
         return equal_in_constant_time(token, self.token)
 
-    def ticket(self) -> str:
-        """Return a word that opens once: a browser's command line can be read by others."""
-        self.once.add(word := secrets.token_urlsafe(24))
-        return word
+    def issue_ticket(self) -> str:
+        """Return a one-time ticket for the browser, whose command line other users can read."""
+        self.tickets.add(ticket := secrets.token_urlsafe(24))
+        return ticket
 
-    def welcomes(self, word: str) -> bool:
-        """Whether a word in an address opens: the token, or one that was not used before."""
-        found = next((one for one in self.once if equal_in_constant_time(word, one)), None)
-        self.once.discard(found or "")
-        return found is not None or self.knows(word)
+    def accepts_login(self, word: str) -> bool:
+        """Whether the token of an address is valid: the token itself, or an unused ticket."""
+        ticket = next((one for one in self.tickets if equal_in_constant_time(word, one)), None)
+        self.tickets.discard(ticket or "")
+        return ticket is not None or self.is_token(word)
 
-    def admits(self, authorization: str, cookies: str) -> bool | None:
-        """Whether a request shows the token; None if it shows none at all."""
+    def authenticates(self, authorization: str, cookies: str) -> bool | None:
+        """Whether a request has the right token; None if it has none."""
         if not self.token:
             return True
-        kind, _, shown = authorization.partition(" ")
-        if kind.lower() == "bearer":
-            return self.knows(shown.strip())
-        ours = [value for name, value in parse_cookies(cookies) if name == self.cookie]
-        return any(map(self.knows, ours)) if ours else None
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() == "bearer":
+            return self.is_token(token.strip())
+        tokens = [value for name, value in parse_cookies(cookies) if name == self.cookie]
+        return any(map(self.is_token, tokens)) if tokens else None
 
 
 def equal_in_constant_time(one: str, two: str) -> bool:
-    """Whether two words are the same, in a time that says nothing about where they differ."""
     return hmac.compare_digest(one.encode("utf-8", "replace"), two.encode("utf-8", "replace"))
 
 
 def parse_cookies(cookies: str) -> list[tuple[str, str]]:
-    """Return names and values of cookies; odd ones are those of other programs, and skipped.
-
-    Cookies of all ports of a machine come together, whatever is in them.
-    """
+    """Return (name, value) of cookies; other programs' cookies may be malformed."""
     pairs = (cookie.partition("=") for cookie in cookies.split(";"))
     return [(name.strip(), value.strip().strip('"')) for name, _, value in pairs]
 
@@ -109,14 +103,14 @@ def is_address(name: str) -> bool:
 
 
 class RateLimiter:
-    """How much every client may still ask: a bucket that fills up again."""
+    """Token bucket per client."""
 
     def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
         self.rate, self.burst = rate, burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, client: str, cost: float = 1.0) -> bool:
-        """Whether a client may ask; what it costs is taken either way."""
+        """Whether a client may send a request; its cost is deducted in any case."""
         now = time.monotonic()
         left, when = self._left.pop(client, (self.burst, now))
         left = min(left + (now - when) * self.rate, self.burst) - cost
@@ -127,9 +121,9 @@ class RateLimiter:
 
 
 def rate_limit_key(address: str) -> str:
-    """Return whom to count a request for: an address, of IPv6 the network that one customer has."""
+    """Return the client of a request: an address; for IPv6 the /64 network of a customer."""
     try:
-        six = ipaddress.IPv6Address(address)
+        ipv6 = ipaddress.IPv6Address(address)
     except ValueError:
         return address
-    return str(ipaddress.IPv6Network((six, 64), strict=False))
+    return str(ipaddress.IPv6Network((ipv6, 64), strict=False))

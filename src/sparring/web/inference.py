@@ -1,4 +1,4 @@
-"""One forward pass for many questions, and the queue in which they meet."""
+"""Batched inference: one forward pass for many requests, and their queue."""
 
 from __future__ import annotations
 
@@ -25,56 +25,56 @@ from sparring.web.act_request import ActRequest, Decision
 
 @dataclass(frozen=True)
 class BatchItem:
-    """A decision and how it is to be answered."""
+    """A decision and its request."""
 
     decision: Decision
-    wish: ActRequest
+    request: ActRequest
 
 
 @torch.no_grad()
-def infer_batch(policy: Policy, asked: Sequence[BatchItem]) -> list[dict[str, Any]]:
-    """Answer questions in one pass; each gets what `Policy` would say to it alone."""
-    obs = np.stack([one.decision.obs for one in asked])
-    mask = np.stack([one.decision.mask for one in asked])
+def infer_batch(policy: Policy, items: Sequence[BatchItem]) -> list[dict[str, Any]]:
+    """Return the responses of a batch; each is the item that it would get alone."""
+    obs = np.stack([item.decision.obs for item in items])
+    mask = np.stack([item.decision.mask for item in items])
     heads = policy.heads(obs)
-    actions = choose_actions(policy, heads[POLICY], mask, [one.wish for one in asked])
+    actions = choose_actions(policy, heads[POLICY], mask, [item.request for item in items])
     values = state_values(policy, heads, mask)
     memory = policy.next_memory(obs, heads) if policy.memory_bytes else None
-    answers: list[dict[str, Any]] = [
+    responses: list[dict[str, Any]] = [
         {
-            "value": None if values is None else float(values[at]),
-            "memory": None if memory is None else base64.b64encode(memory[at].tobytes()).decode(),
+            "value": None if values is None else float(values[i]),
+            "memory": None if memory is None else base64.b64encode(memory[i].tobytes()).decode(),
         }
-        for at in range(len(asked))
+        for i in range(len(items))
     ]
     if policy.rules.box:
         mean, log_std = mean_and_log_std(heads[POLICY])
-        spread = log_std.exp()
-        for at, answer in enumerate(answers):
-            answer["action"] = [float(number) for number in actions[at]]
-            answer["mean"], answer["spread"] = mean[at].tolist(), spread[at].tolist()
-        return answers
-    shares = None if policy.is_value_based else action_probabilities(policy, heads, mask)
-    for at, (one, answer) in enumerate(zip(asked, answers, strict=True)):
-        answer["action"] = int(actions[at])
-        answer["probabilities"] = (
-            [(int(actions[at]), 1.0)][: one.wish.top]
-            if shares is None
-            else most_probable(shares[at], one.wish.top)
+        std = log_std.exp()
+        for i, response in enumerate(responses):
+            response["action"] = [float(number) for number in actions[i]]
+            response["mean"], response["spread"] = mean[i].tolist(), std[i].tolist()
+        return responses
+    probabilities = None if policy.is_value_based else action_probabilities(policy, heads, mask)
+    for i, (item, response) in enumerate(zip(items, responses, strict=True)):
+        response["action"] = int(actions[i])
+        response["probabilities"] = (
+            [(int(actions[i]), 1.0)][: item.request.top]
+            if probabilities is None
+            else most_probable(probabilities[i], item.request.top)
         )
-    return answers
+    return responses
 
 
 def choose_actions(
-    policy: Policy, logits: torch.Tensor, mask: Any, wishes: Sequence[ActRequest]
+    policy: Policy, logits: torch.Tensor, mask: Any, requests: Sequence[ActRequest]
 ) -> Any:
-    """Return the actions that `Policy.act` returns for rows that are alone."""
-    # The most probable ones follow from no seed; each of the others is row 0 of its own draw.
+    """Return the actions that `Policy.act` would return for each row alone."""
+    # Greedy actions need no seed; each sampled one is row 0 of its own draw.
     actions, _ = ActionSampler(0).draw(logits, mask, rollout=0, step=0, greedy=True)
-    for at, wish in enumerate(wishes):
-        if wish.sampled and policy.greedy is None:
-            (actions[at],), _ = ActionSampler(wish.seed).draw(
-                logits[at : at + 1], mask[at : at + 1], rollout=0, step=wish.step
+    for i, request in enumerate(requests):
+        if request.sampled and policy.greedy is None:
+            (actions[i],), _ = ActionSampler(request.seed).draw(
+                logits[i : i + 1], mask[i : i + 1], rollout=0, step=request.step
             )
     if not policy.rules.box:
         return actions
@@ -82,13 +82,13 @@ def choose_actions(
 
 
 def action_probabilities(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
-    """Return the probability of every action."""
+    """Return [rows, actions]."""
     legal = torch.from_numpy(mask).to(policy.device)
     return masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
 
 
 def state_values(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
-    """Return what every seat is expected to be paid; None if the policy does not know."""
+    """Return the expected return of every row; None if the policy has no value head."""
     if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
         return None
     if not policy.is_value_based:
@@ -98,75 +98,75 @@ def state_values(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
     return best_value(policy.net, heads, legal, dueling=dueling).cpu().numpy()
 
 
-def most_probable(shares: Any, count: int) -> list[tuple[int, float]]:
-    """Return the most probable actions, legal ones alone, the best first."""
+def most_probable(probabilities: Any, count: int) -> list[tuple[int, float]]:
+    """Return the most probable legal actions, best first."""
     if count == 0:
         return []
-    order = np.argsort(-shares, kind="stable")[:count]
-    return [(int(action), float(shares[action])) for action in order if shares[action] > 0]
+    order = np.argsort(-probabilities, kind="stable")[:count]
+    return [(int(i), float(probabilities[i])) for i in order if probabilities[i] > 0]
 
 
 @dataclass
 class QueuedRequest:
-    """A question in the queue."""
+    """A request in the queue."""
 
     policy: Policy
-    asked: BatchItem
-    answer: asyncio.Future[dict[str, Any]]
+    item: BatchItem
+    future: asyncio.Future[dict[str, Any]]
 
 
 class InferenceQueue:
-    """Gathers questions that come at about the same time and answers them together.
+    """Collects requests that arrive at about the same time and answers them in one batch.
 
-    A pass takes hardly longer for many rows than for one. Whoever asks alone does not wait: there
-    is a wait only after several were answered at once.
+    A forward pass takes hardly longer for many rows than for one. A single request does not wait:
+    the queue waits only if the last batch had several requests.
     """
 
     def __init__(self, batch: int, wait_ms: float) -> None:
         """Make an empty queue.
 
-        batch: most rows of a pass.
-        wait_ms: how long to wait for more of them.
+        batch: maximum batch size.
+        wait_ms: time to wait for more requests.
         """
         self.batch, self.wait_s = batch, wait_ms / 1000
         self.rows = self.passes = 0
         self._queue: list[QueuedRequest] = []
         self._busy = False
-        self._last = 1
+        self._last_batch = 1
         self._full: asyncio.Event | None = None
-        # One thread: the next questions gather while it computes.
-        self._thread = ThreadPoolExecutor(1, "thinking")
+        # One thread: the next requests collect while it computes.
+        self._thread = ThreadPoolExecutor(1, "inference")
 
     @property
     def waiting(self) -> int:
-        """How many questions have no answer yet."""
+        """Number of requests in the queue."""
         return len(self._queue)
 
-    async def answer(self, policy: Policy, asked: BatchItem) -> dict[str, Any]:
-        """Return an answer as soon as a pass has it."""
+    async def answer(self, policy: Policy, item: BatchItem) -> dict[str, Any]:
+        """Queue a request and return its response."""
         loop = asyncio.get_running_loop()
-        waiting = QueuedRequest(policy, asked, loop.create_future())
-        self._queue.append(waiting)
+        queued = QueuedRequest(policy, item, loop.create_future())
+        self._queue.append(queued)
         if self._full and len(self._queue) >= self.batch:
             self._full.set()
         if not self._busy:
             self._busy = True
             self._task = loop.create_task(self._drain())
-        return await waiting.answer
+        return await queued.future
 
     async def _drain(self) -> None:
-        """Answer until nobody waits."""
+        """Answer requests until the queue is empty."""
         try:
             while self._queue:
                 await self._gather()
-                taken, self._queue = self._queue[: self.batch], self._queue[self.batch :]
-                await self._pass(taken)
+                batch, self._queue = self._queue[: self.batch], self._queue[self.batch :]
+                await self._answer_batch(batch)
         finally:
             self._busy = False
 
     async def _gather(self) -> None:
-        """Wait for more questions, if there were several the last time."""
-        if self._last == 1 or self.wait_s == 0 or len(self._queue) >= self.batch:
+        """Wait for more requests, if the last batch had several."""
+        if self._last_batch == 1 or self.wait_s == 0 or len(self._queue) >= self.batch:
             return
         self._full = asyncio.Event()
         try:
@@ -176,26 +176,26 @@ class InferenceQueue:
         finally:
             self._full = None
 
-    async def _pass(self, taken: list[QueuedRequest]) -> None:
-        """Answer some of the queue, a pass for every policy among them."""
-        self._last = len(taken)
+    async def _answer_batch(self, batch: list[QueuedRequest]) -> None:
+        """Answer a batch with one forward pass per policy."""
+        self._last_batch = len(batch)
         groups: dict[int, list[QueuedRequest]] = {}
-        for one in taken:
-            groups.setdefault(id(one.policy), []).append(one)
+        for queued in batch:
+            groups.setdefault(id(queued.policy), []).append(queued)
         loop = asyncio.get_running_loop()
         for group in groups.values():
             self.passes += 1
             self.rows += len(group)
-            asked = [one.asked for one in group]
+            items = [queued.item for queued in group]
             try:
-                answers = await loop.run_in_executor(
-                    self._thread, infer_batch, group[0].policy, asked
+                responses = await loop.run_in_executor(
+                    self._thread, infer_batch, group[0].policy, items
                 )
-            except Exception as wrong:  # each of them has to hear of it
-                for one in group:
-                    if not one.answer.done():
-                        one.answer.set_exception(wrong)
+            except Exception as wrong:  # all of the group raise it
+                for queued in group:
+                    if not queued.future.done():
+                        queued.future.set_exception(wrong)
                 continue
-            for one, answer in zip(group, answers, strict=True):
-                if not one.answer.done():  # who hung up gets none
-                    one.answer.set_result(answer)
+            for queued, response in zip(group, responses, strict=True):
+                if not queued.future.done():  # the client may have disconnected
+                    queued.future.set_result(response)

@@ -70,8 +70,8 @@ class WatchedRun:
 class LiveUpdates:
     """Looks at runs that somebody watches, once for all who do."""
 
-    def __init__(self, folder: RunsFolder, glances: RunSummaries) -> None:
-        self.folder, self.glances = folder, glances
+    def __init__(self, folder: RunsFolder, summaries: RunSummaries) -> None:
+        self.folder, self.summaries = folder, summaries
         self.watched: dict[Path | None, WatchedRun] = {}
         self.closed = False
 
@@ -131,14 +131,14 @@ class LiveUpdates:
     ) -> tuple[dict[str, Any], bool, dict[str, Any], list[dict[str, Any]]]:
         """Read what may be new."""
         fresh, cut = follower.news()
-        return fresh, cut, self.glances.one(run), events_of(run)
+        return fresh, cut, self.summaries.one(run), events_of(run)
 
     async def look_at_all(self, one: WatchedRun) -> None:
         """Tell which runs came, changed or went, as long as somebody listens."""
         before: dict[str, dict[str, Any]] | None = None
         while True:
             with contextlib.suppress(Exception):  # the next look will tell
-                found = await read_in_thread(self.glances.all)
+                found = await read_in_thread(self.summaries.all)
                 now = {told["name"]: told for told in found}
                 if before is not None:
                     for name in before.keys() - now.keys():
@@ -164,12 +164,12 @@ def broadcast(one: WatchedRun, text: bytes) -> None:
 
 def live_routes(live: LiveUpdates) -> list[Route]:
     async def follow_all(request: Request) -> Response:
-        found = await run_in_thread(live.glances.all)
+        found = await run_in_thread(live.summaries.all)
         return EventStream(live, None, sse_message("runs", {"runs": found}))
 
     async def follow_run(request: Request) -> Response:
         run = await run_in_thread(live.folder.run, request.path_params["run"])
-        first = sse_message("state", await run_in_thread(live.glances.one, run))
+        first = sse_message("state", await run_in_thread(live.summaries.one, run))
         return EventStream(live, run, first, last_update_seen(request))
 
     return [

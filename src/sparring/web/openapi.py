@@ -1,4 +1,4 @@
-"""What programs can ask of `sparring serve --api`, in one table, and as OpenAPI 3.1."""
+"""Operations of `sparring serve --api`, and their OpenAPI 3.1 description."""
 
 from __future__ import annotations
 
@@ -22,51 +22,51 @@ class ActionProbability(Struct):
 
 
 class ActResponse(Struct):
-    """What an agent would do."""
+    """The action of an agent."""
 
     action: Annotated[
         int | list[float],
         Meta(description="A number, or numbers within -1..1 where actions are continuous."),
     ]
     name: Annotated[str, Meta(description="What the action means.")]
-    player: Annotated[str, Meta(description="Who was asked.")]
-    value: Annotated[float | None, Meta(description="What the seat is expected to be paid.")]
+    player: Annotated[str, Meta(description="The player of the request.")]
+    value: Annotated[float | None, Meta(description="Expected return of the seat.")]
     probabilities: list[ActionProbability] | None
     fallback: Annotated[
-        Literal[False] | str, Meta(description="false, or the bot that stood in for the player.")
+        Literal[False] | str, Meta(description="false, or the bot that answered for the player.")
     ]
-    loaded_from: Annotated[str | None, Meta(description="Whose weights answered.")] = None
+    loaded_from: Annotated[str | None, Meta(description="Checkpoint of the weights.")] = None
     memory: Annotated[
         ByteInput | None,
-        Meta(description="What the player remembers: send it with the seat's next decision."),
+        Meta(description="Recurrent memory: send it with the seat's next decision."),
     ] = None
     mean: list[float] | UnsetType = UNSET
     spread: list[float] | UnsetType = UNSET
-    why: Annotated[str, Meta(description="Why the bot stood in.")] | UnsetType = UNSET
+    why: Annotated[str, Meta(description="Why the bot answered.")] | UnsetType = UNSET
 
 
 class HealthResponse(Struct):
-    """Whether questions are answered."""
+    """State of the service."""
 
     status: Literal["ok", "degraded", "unavailable"]
     loaded: list[dict[str, Any]]
     agent: str | None = None
     trouble: str = ""
     fallback: str | None = None
-    rows: Annotated[int, Meta(description="Questions that networks have answered.")] = 0
-    passes: Annotated[int, Meta(description="Forward passes in which they did.")] = 0
+    rows: Annotated[int, Meta(description="Requests answered by networks.")] = 0
+    passes: Annotated[int, Meta(description="Forward passes for them.")] = 0
     waiting: int = 0
 
 
 class ErrorResponse(Struct):
-    """Something that was refused."""
+    """A rejected request."""
 
-    error: Annotated[str, Meta(description="One line that says what to do.")]
+    error: Annotated[str, Meta(description="One line with the reason and what to do.")]
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing to ask."""
+    """One operation of the API."""
 
     name: str
     method: str
@@ -75,18 +75,18 @@ class Operation:
     answer: type
     request: type | None = None
     examples: Mapping[str, Any] = field(default_factory=dict)
-    """Requests that are answered by an agent for tic-tac-toe."""
+    """Requests for an agent of tic-tac-toe."""
     errors: Mapping[int, str] = field(default_factory=dict)
 
 
 ROW = [0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
-"""The features of an example: a ring in the corner against a cross in the middle."""
+"""Features of an example: O in a corner, X in the center."""
 OPERATIONS = (
     Operation(
         "act",
         "post",
         "/api/act",
-        "What an agent would do",
+        "The action of an agent",
         ActResponse,
         ActRequest,
         {
@@ -107,31 +107,31 @@ OPERATIONS = (
             },
         },
         {
-            400: "This is not JSON.",
-            403: "A state, and the server was started without --states.",
+            400: "The body is not JSON.",
+            403: "A state, but the server was started without --states.",
             415: "The content type is not application/json.",
-            422: "Something in it does not fit the game: sizes, an illegal action, no legal one.",
-            503: "The player is missing or damaged, and no bot can stand in.",
+            422: "The request does not fit the game: sizes, an illegal action, no legal action.",
+            503: "The player is missing or damaged, and there is no fallback.",
         },
     ),
     Operation(
         "health",
         "get",
         "/api/health",
-        "Whether questions are answered, and who is loaded",
+        "State of the service and its loaded agents",
         HealthResponse,
         errors={503: "The server's --agent cannot be loaded, and there is no --fallback."},
     ),
     Operation("openapi", "get", "/openapi.json", "This description", dict),
 )
-"""Everything that `--api` adds; `acting.Service.routes` is made of it."""
+"""All operations of `--api`; `AgentService.routes` is made of them."""
 
 
 TYPES = (ActRequest, ActResponse, HealthResponse, ErrorResponse)
 
 
 def describe_api() -> dict[str, Any]:
-    """Return the description that programs read."""
+    """Return the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
     for one in OPERATIONS:
         paths.setdefault(one.path, {})[one.method] = describe_operation(one)
@@ -140,9 +140,9 @@ def describe_api() -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "sparring: an agent that answers",
+            "title": "sparring: actions of agents",
             "version": package_version(),
-            "description": "Where the server wants a token, send it: authorization: Bearer TOKEN.",
+            "description": "If the server needs a token, send it: authorization: Bearer TOKEN.",
         },
         "paths": paths,
         "components": {
@@ -154,13 +154,12 @@ def describe_api() -> dict[str, Any]:
 
 
 def describe_operation(one: Operation) -> dict[str, Any]:
-    """Return what OpenAPI says about an operation."""
     errors = {401: "The token is missing or wrong.", 429: "Too many requests.", **one.errors}
-    told: dict[str, Any] = {
+    description: dict[str, Any] = {
         "operationId": one.name,
         "summary": one.summary,
         "responses": {
-            "200": {"description": "The answer.", "content": json_content(one.answer)},
+            "200": {"description": "The response.", "content": json_content(one.answer)},
             **{
                 str(status): {"description": why, "content": json_content(ErrorResponse)}
                 for status, why in sorted(errors.items())
@@ -172,8 +171,8 @@ def describe_operation(one: Operation) -> dict[str, Any]:
         content["application/json"]["examples"] = {
             name: {"value": value} for name, value in one.examples.items()
         }
-        told["requestBody"] = {"required": True, "content": content}
-    return told
+        description["requestBody"] = {"required": True, "content": content}
+    return description
 
 
 def json_content(kind: type) -> dict[str, Any]:
@@ -185,5 +184,5 @@ def json_content(kind: type) -> dict[str, Any]:
 def package_version() -> str:
     try:
         return version("sparring")
-    except PackageNotFoundError:  # sources that nobody installed
+    except PackageNotFoundError:  # sources that are not installed
         return "0"

@@ -1,4 +1,4 @@
-"""Who can be played against in a page: bots, and the agents of runs with their networks."""
+"""Opponents in the web app: bots, and the agents of runs with their networks."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from sparring.web.runs_folder import MANIFEST, RunsFolder, list_checkpoints, quo
 MAX_NETWORK = 2**30
 """Bytes of a snapshot."""
 LOCK_TIMEOUT_S = 30.0
-"""How long a network waits for the one before it."""
-MAX_KEPT = 16
-"""Packed networks that are kept; one has up to some megabytes."""
+"""Time to wait while another network is packed."""
+MAX_CACHED = 16
+"""Packed networks in memory, of up to some megabytes each."""
 PLAYER_NAME = re.compile(r"(?P<run>[^/]+)(?:/(?P<past>past/)?(?P<number>\d{1,9}))?")
 """RUN for its best checkpoint, RUN/40, or RUN/past/12 for a snapshot of its league."""
 
 
-def player_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
+def player_routes(folder: RunsFolder, summaries: RunSummaries) -> list[Route]:
     networks = NetworkCache(folder)
 
     def list_players(request: Request) -> Any:
@@ -47,7 +47,7 @@ def player_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
         return {
             "game": game,
             "bots": list(rules.bots),
-            "agents": list_agents(glances, folder, rules),
+            "agents": list_agents(summaries, folder, rules),
         }
 
     def send_network(request: Request) -> Any:
@@ -65,141 +65,140 @@ def player_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
     ]
 
 
-def list_agents(glances: RunSummaries, folder: RunsFolder, rules: Rules) -> list[dict[str, Any]]:
-    """Return the runs whose agents fit a game, the strongest first, with their checkpoints."""
-    found = []
-    for told in glances.all():
-        if told["game"] != rules.name:
+def list_agents(summaries: RunSummaries, folder: RunsFolder, rules: Rules) -> list[dict[str, Any]]:
+    """Return the runs whose agents fit a game, strongest first, with their checkpoints."""
+    agents = []
+    for summary in summaries.all():
+        if summary["game"] != rules.name:
             continue
-        run = folder.root / told["name"]
-        manifest = None if told["trouble"] else read_playing_checkpoint(run)
+        run = folder.root / summary["name"]
+        manifest = None if summary["trouble"] else read_playing_checkpoint(run)
         if manifest is None or not fits(manifest["meta"], rules):
             continue
-        found.append(
+        agents.append(
             {
-                "name": told["name"],
-                "algo": told["algo"],
-                "strength": told["strength"],
-                "measure": told["measure"],
-                "against": told["against"],
+                "name": summary["name"],
+                "algo": summary["algo"],
+                "strength": summary["strength"],
+                "measure": summary["measure"],
+                "against": summary["against"],
                 "decisions": manifest["meta"].get("decisions"),
                 "checkpoint": manifest["number"],
                 "checkpoints": [number for number, _ in list_checkpoints(run)],
             }
         )
-    return sorted(found, key=lambda one: math.inf if one["strength"] is None else -one["strength"])
+    return sorted(agents, key=lambda one: math.inf if one["strength"] is None else -one["strength"])
 
 
 def read_playing_checkpoint(run: Path) -> dict[str, Any] | None:
-    """Return what the checkpoint says that would play: the best one, otherwise the newest."""
+    """Return the manifest of the checkpoint that plays: the best one, else the newest."""
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
     chosen = chosen if isinstance(chosen, int) else None
-    there = dict(list_checkpoints(run))
-    for number in [*([chosen] if chosen in there else []), *there]:
-        manifest = read_json(there[number] / MANIFEST)
+    folders = dict(list_checkpoints(run))
+    for number in [*([chosen] if chosen in folders else []), *folders]:
+        manifest = read_json(folders[number] / MANIFEST)
         if isinstance(manifest, dict) and isinstance(manifest.get("meta"), dict):
             return {**manifest, "number": number}
     return None
 
 
 def fits(meta: dict[str, Any], rules: Rules) -> bool:
-    """Whether a policy sees and does in this game what it was trained on."""
+    """Whether a policy was trained on the observations and actions of this game."""
     try:
         if meta["rules_version"] != rules.rules_version or "foreign" in meta:
             return False
         trained = Rules(meta["game"], meta["game_config"])
-    except Exception:  # of a checkpoint that says anything
+    except Exception:  # the manifest may contain anything
         return False
     return (trained.actions, trained.box) == (rules.actions, rules.box) and (
         trained.features == rules.features
     )
 
 
-def check_no_custom_network(place: Path) -> None:
-    """Refuse a network of somebody's own by what its files say, before anything is built.
+def check_no_custom_network(path: Path) -> None:
+    """Reject a custom network by its metadata, before its code could run.
 
-    A page could not run it, and nobody who starts a server means to run code of the folder.
+    The browser could not run it, and starting a server must not run code of the folder.
     """
-    meta = read_policy_meta(place)
+    meta = read_policy_meta(path)
     roles = meta.get("roles") or {}
     nets = [meta.get("net"), *(roles.values() if isinstance(roles, dict) else [None])]
     for net in nets:
         kind = net.get("kind", "") if isinstance(net, dict) else None
         if not isinstance(kind, str):
-            raise ConfigError(f"{place.name} does not say what its network is")
+            raise ConfigError(f"{path.name} does not say what its network is")
         if is_factory(kind):
             raise UntrustedError(
-                f"{place.name} is {quoted(kind)}, a custom network; a browser runs sparring's: "
+                f"{path.name} is {quoted(kind)}, a custom network; a browser runs sparring's: "
                 "net.kind mlp or residual"
             )
 
 
-def read_policy_meta(place: Path) -> dict[str, Any]:
-    """Return what a checkpoint or a snapshot says about itself, {} if it says nothing."""
-    if is_folder(place):
-        found = read_json(place / MANIFEST)
+def read_policy_meta(path: Path) -> dict[str, Any]:
+    """Return the metadata of a checkpoint or snapshot, {} if there is none."""
+    if is_folder(path):
+        found = read_json(path / MANIFEST)
         meta = found.get("meta") if isinstance(found, dict) else None
     else:
         from sparring.store.snapshots import POLICY
         from sparring.store.tensors import metadata_of
 
-        meta = parse_json(metadata_of(read_regular(place, MAX_NETWORK)).get(POLICY, "{}"))
+        meta = parse_json(metadata_of(read_regular(path, MAX_NETWORK)).get(POLICY, "{}"))
     return meta if isinstance(meta, dict) else {}
 
 
 class NetworkCache:
-    """Networks as pages load them, packed once. Torch is loaded with the first."""
+    """Cache of packed networks; the first one imports torch."""
 
     def __init__(self, folder: RunsFolder) -> None:
         self.folder = folder
-        self._kept: OrderedDict[tuple[str, int], tuple[bytes, str]] = OrderedDict()
+        self._cached: OrderedDict[tuple[str, int], tuple[bytes, str]] = OrderedDict()
         self._lock = threading.Lock()  # one at a time: torch takes all cores as it is
 
     def packed(self, player: str) -> tuple[bytes, str]:
-        """Return a player's bytes and their tag."""
-        place = self.place(player)
-        key = (str(place), (place / MANIFEST if place.is_dir() else place).stat().st_mtime_ns)
+        """Return the packed network of a player, and its ETag."""
+        path = self.path(player)
+        key = (str(path), (path / MANIFEST if path.is_dir() else path).stat().st_mtime_ns)
         if not self._lock.acquire(timeout=LOCK_TIMEOUT_S):
-            raise ConflictError("another network takes long to load; try again in a minute")
+            raise ConflictError("another network is still loading; try again in a minute")
         try:
-            if key not in self._kept:
-                self._kept[key] = self.pack(place)
-                while len(self._kept) > MAX_KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(key)
-            return self._kept[key]
+            if key not in self._cached:
+                self._cached[key] = self.pack(path)
+                while len(self._cached) > MAX_CACHED:
+                    self._cached.popitem(last=False)
+            self._cached.move_to_end(key)
+            return self._cached[key]
         finally:
             self._lock.release()
 
-    def pack(self, place: Path) -> tuple[bytes, str]:
-        """Load a policy and turn it into bytes."""
+    def pack(self, path: Path) -> tuple[bytes, str]:
         from sparring.store.policies import load_policy
         from sparring.web.networks import pack_network
 
-        check_no_custom_network(place)
-        raw = pack_network(load_policy(place))
+        check_no_custom_network(path)
+        raw = pack_network(load_policy(path))
         return raw, f'"{hashlib.sha256(raw).hexdigest()[:32]}"'
 
-    def place(self, player: str) -> Path:
-        """Return the checkpoint or the snapshot that a word means."""
-        word = PLAYER_NAME.fullmatch(player)
-        if word is None:
+    def path(self, player: str) -> Path:
+        """Return the path of a player's checkpoint or snapshot."""
+        match = PLAYER_NAME.fullmatch(player)
+        if match is None:
             raise ConfigError(
                 f"player={quoted(player)}: give RUN, RUN/CHECKPOINT or RUN/past/NUMBER"
             )
-        run = self.folder.run(word["run"])
-        if word["past"]:
+        run = self.folder.run(match["run"])
+        if match["past"]:
             from sparring.store.archive_index import ArchiveIndex
 
             index = ArchiveIndex(run)
-            entry = index.by_number(int(word["number"]))
+            entry = index.by_number(int(match["number"]))
             file = index.file(entry.hash) if entry else None
             if file is None or not is_file(file) or not self.folder.contains(file):
-                raise NotFoundError(f"{run.name} has no snapshot {word['number']}")
+                raise NotFoundError(f"{run.name} has no snapshot {match['number']}")
             return file
-        if word["number"]:
-            return self.folder.checkpoint(run, int(word["number"]))
+        if match["number"]:
+            return self.folder.checkpoint(run, int(match["number"]))
         manifest = read_playing_checkpoint(run)
         if manifest is None:
             raise NotFoundError(f"{run.name} has no checkpoint yet; wait for its first one")

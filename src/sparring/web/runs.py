@@ -16,15 +16,15 @@ from sparring.web.runs_folder import RunsFolder
 MAX_COMPARED = 64
 
 
-def run_routes(folder: RunsFolder, glances: RunSummaries) -> list[Route]:
+def run_routes(folder: RunsFolder, summaries: RunSummaries) -> list[Route]:
     def list_runs(request: Request) -> Any:
-        return {"folder": folder.root.absolute().name, "runs": glances.all()}
+        return {"folder": folder.root.absolute().name, "runs": summaries.all()}
 
     def show_run(request: Request) -> Any:
         from sparring.web.run_facts import facts_of
 
         run = folder.run(request.path_params["run"])
-        return {"overview": glances.one(run), **facts_of(run)}
+        return {"overview": summaries.one(run), **facts_of(run)}
 
     def show_curves(request: Request) -> Any:
         run = folder.run(request.path_params["run"])
