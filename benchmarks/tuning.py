@@ -24,15 +24,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Point, hparam
+from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Candidate, hparam
 
 from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_info, warn_if_busy
 from sparring.speed.rounds import steady
 from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.sweep.grid import Grid, make_grid
-from sparring.sweep.race import Race
-from sparring.sweep.timings import Clock, Timings, rate_of
+from sparring.sweep.speed_search import SpeedSearch
+from sparring.sweep.timings import TimeBudget, Timings, rate_of
 
 FACTORS: dict[str, dict[str, tuple[float, ...]]] = {
     "cpu": {GAMES: (0.5, 1, 2, 4), "minibatch": (0.25, 1, 4)},
@@ -58,16 +58,16 @@ def grid_of(game: str, device: str) -> Grid:
     return replace(grid, hparams=tuple(found))
 
 
-def points_of(grid: Grid) -> list[Point]:
+def points_of(grid: Grid) -> list[Candidate]:
     """All points of the grid."""
     names = [one.name for one in grid.hparams]
     values = itertools.product(*(one.choices for one in grid.hparams))
-    return [Point(tuple(zip(names, one, strict=True))) for one in values]
+    return [Candidate(tuple(zip(names, one, strict=True))) for one in values]
 
 
-def time_grid(grid: Grid, seconds: float) -> tuple[dict[Point, float], float]:
+def time_grid(grid: Grid, seconds: float) -> tuple[dict[Candidate, float], float]:
     """Time every point alone and alike; return the rates, and how long it all took."""
-    began, rates = time.monotonic(), dict[Point, float]()
+    began, rates = time.monotonic(), dict[Candidate, float]()
     with TimerProcess() as timer:
         for number, point in enumerate(points_of(grid)):
             try:
@@ -75,19 +75,19 @@ def time_grid(grid: Grid, seconds: float) -> tuple[dict[Point, float], float]:
                 rates[point] = rate_of(timer.time("point", seconds))
                 timer.close("point")
             except UnfitError as wrong:
-                print(f"  {point.beside(grid.preset)}: {wrong}", file=sys.stderr)
-            told = point.beside(grid.preset) or "preset"
+                print(f"  {point.describe_changes(grid.preset)}: {wrong}", file=sys.stderr)
+            told = point.describe_changes(grid.preset) or "preset"
             echo(f"grid {number + 1}/24: {told}: {rates.get(point, 0):,.0f} decisions/s")
     return rates, time.monotonic() - began
 
 
 def in_turn(
-    grid: Grid, points: list[Point], seconds: float, turns: int
-) -> dict[Point, list[float]]:
+    grid: Grid, points: list[Candidate], seconds: float, turns: int
+) -> dict[Candidate, list[float]]:
     """Time some points one after the other, again and again; who begins changes."""
-    found: dict[Point, list[float]] = {point: [] for point in points}
+    found: dict[Candidate, list[float]] = {point: [] for point in points}
     with TimerProcess() as timer:
-        timings = Timings(timer, grid, room=grid.room)
+        timings = Timings(timer, grid, room=grid.memory_limit)
         for turn in range(turns + 1):
             for point in points[:: 1 if turn % 2 else -1]:
                 rate = timings.time(point, seconds)
@@ -105,12 +105,12 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     echo(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
     with TimerProcess() as timer:
-        clock = Clock(0.98 * args.share * grid_s)  # ending takes a moment, too
-        watch = lambda doing: echo(f"tune {clock.gone:.0f} s: {doing}")  # noqa: E731
-        outcome = Race(timer, grid, clock, room=grid.room, watch=watch).run()
+        budget = TimeBudget(0.98 * args.share * grid_s)  # ending takes a moment, too
+        watch = lambda doing: echo(f"tune {budget.elapsed_s:.0f} s: {doing}")  # noqa: E731
+        outcome = SpeedSearch(timer, grid, budget, room=grid.memory_limit, watch=watch).run()
     tune_s = time.monotonic() - began
     ordered = sorted(rates, key=lambda point: rates[point], reverse=True)
-    echo(f"tune: {tune_s:.1f} s; {outcome.best.beside(grid.preset) or 'preset'}")
+    echo(f"tune: {tune_s:.1f} s; {outcome.best.describe_changes(grid.preset) or 'preset'}")
     finalists = list(dict.fromkeys([*ordered[:FINALISTS], outcome.best, grid.preset]))
     timed = in_turn(grid, finalists, args.seconds / 2, args.turns)
     medians = {point: statistics.median(found) for point, found in timed.items()}
@@ -129,7 +129,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
         "grid_best": dict(best),
         "chosen": dict(outcome.best),
         "preset_of_best": round(medians[grid.preset] / medians[best], 4),
-        "timed": len([look for look in outcome.looks if look.gain]),
+        "timed": len([trial for trial in outcome.trials if trial.gain]),
         "grid": [{**point, "decisions_per_s": round(rates[point])} for point in rates],
         "in_turn": [
             {**point, "decisions_per_s": [round(rate) for rate in found]}

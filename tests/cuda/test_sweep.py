@@ -9,7 +9,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.sweep.file import read_sweep
-from sparring.sweep.points import check_points, ranges_shared
+from sparring.sweep.settings import check_points, ranges_shared
 from sparring.sweep.trials import DONE
 
 FILE = """

@@ -24,8 +24,8 @@ from sparring.speed.bench_records import (
     explanations,
 )
 from sparring.speed.configs import read_named
-from sparring.sweep.record import Folder
-from sparring.sweep.search import forget
+from sparring.sweep.search import remove_confirmation
+from sparring.sweep.storage import SweepFolder
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,
@@ -186,7 +186,7 @@ confirm = 1
 
 def make_sweep(folder: Path) -> None:
     """The folder of a sweep that has begun."""
-    Folder.make(folder / "sweep", SWEPT.encode(), {"trials": 4})
+    SweepFolder.make(folder / "sweep", SWEPT.encode(), {"trials": 4})
 
 
 def trial(number: int, **other: Any) -> dict[str, Any]:
@@ -221,9 +221,9 @@ def options(_: random.Random) -> Any:
 def go_on_sweep(path: Path) -> None:
     """`sparring sweep FOLDER --dry-run`, and what is forgotten when another setting is the best."""
     sweep_command.run(SweepConfig(str(path.parent), dry_run=True, json=True))
-    folder = Folder(path.parent)
+    folder = SweepFolder(path.parent)
     assert folder.spent_s >= 0
-    forget(folder)
+    remove_confirmation(folder)
     path.parent.mkdir(exist_ok=True)
 
 

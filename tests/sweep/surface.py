@@ -1,4 +1,4 @@
-"""A timer whose rates are known: the obvious reference for a search, with a clock of its own."""
+"""A timer whose rates are known: the obvious reference for a search, with a budget of its own."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.speed.rounds import Measurement, Round
 from sparring.speed.timer import SessionInfo, UnfitError
-from sparring.sweep.knobs import GAMES, THREADS, knob
+from sparring.sweep.parameters import GAMES, THREADS, parameter
 from sparring.training.planning.settings import with_preset
 
 BATCH = "ppo.minibatch"
 CONFIG = with_preset("tic_tac_toe")
 RULES = Rules("tic_tac_toe")
 GRID = (
-    knob(GAMES, (64, 128, 256, 512), 256),
-    knob(BATCH, (256, 1024, 4096), 1024),
-    knob(THREADS, (1, 2), 2),
+    parameter(GAMES, (64, 128, 256, 512), 256),
+    parameter(BATCH, (256, 1024, 4096), 1024),
+    parameter(THREADS, (1, 2), 2),
 )
 """24 points, as benchmarks/tuning.py has them."""
 
@@ -43,7 +43,7 @@ class KnownTimer:
         self.bare = 10**8
         self.weigh: Callable[[TrainConfig], int] = lambda config: 0
 
-    def clock(self) -> float:
+    def budget(self) -> float:
         """The time of this timer, which passes only while it works."""
         return self.now
 

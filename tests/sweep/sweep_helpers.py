@@ -11,11 +11,20 @@ from typing import Any
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.sweep.file import SweepFile, read_sweep
-from sparring.sweep.points import config_at
-from sparring.sweep.record import Folder
-from sparring.sweep.search import Search
-from sparring.sweep.training import Told, train_jobs
-from sparring.sweep.trials import DONE, PRUNED, Job, Judge, Point, RefusedError, Trial, failed
+from sparring.sweep.search import TrialSearch
+from sparring.sweep.settings import config_at
+from sparring.sweep.storage import SweepFolder
+from sparring.sweep.training import OnEvaluation, train_jobs
+from sparring.sweep.trials import (
+    DONE,
+    PRUNED,
+    Evaluation,
+    Judge,
+    Trial,
+    TrialJob,
+    TrialRefusedError,
+    failed,
+)
 
 HEAD = """
 game = "tic_tac_toe"
@@ -27,7 +36,7 @@ Objective = Callable[[TrainConfig], Sequence[float]]
 """The values of a trial's evaluations; none: it fails."""
 
 
-class StoppedError(Exception):
+class TrainingStoppedError(Exception):
     """The process that searches ends here."""
 
 
@@ -39,14 +48,14 @@ class Function:
     def __init__(self, objective: Objective, *, at_once: int = 1, most: int = 1000) -> None:
         """Take a function. most: jobs after which the whole process is gone."""
         self.objective, self.at_once, self.most = objective, at_once, most
-        self.waiting: list[tuple[Job, Judge]] = []
-        self.batches: list[list[Job]] = []
+        self.waiting: list[tuple[TrialJob, Judge]] = []
+        self.batches: list[list[TrialJob]] = []
 
     @property
     def free(self) -> int:
         return self.at_once - len(self.waiting)
 
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+    def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
         assert len(jobs) <= self.free
         self.batches.append(list(jobs))
         self.waiting += [(job, judge) for job in jobs]
@@ -55,8 +64,8 @@ class Function:
         job, judge = self.waiting.pop(0)
         self.most -= 1
         if self.most < 0:
-            raise StoppedError
-        curve: list[Point] = []
+            raise TrainingStoppedError
+        curve: list[Evaluation] = []
         for step, value in enumerate(self.objective(job.config), start=1):
             curve.append((float(step), 1000.0 * step, value))
             why = judge(job.trial.number, curve)
@@ -83,14 +92,14 @@ def write_sweep(folder: Path, ranges: str, search: str = "", head: str = HEAD) -
 
 def search_with(
     place: Path, path: Path, executor: Any, *, reserve_s: float = 0.0
-) -> tuple[list[Trial], Search]:
+) -> tuple[list[Trial], TrialSearch]:
     """Search by a file in a folder, which may hold trials already."""
     file: SweepFile = read_sweep(str(path))
-    folder = Folder(place)
+    folder = SweepFolder(place)
     if not folder.is_sweep:
-        Folder.make(place, path.read_bytes(), {})
+        SweepFolder.make(place, path.read_bytes(), {})
     config = config_at(file, {})
-    search = Search(file, folder, executor, config, reserve=lambda _: reserve_s)
+    search = TrialSearch(file, folder, executor, config, reserve=lambda _: reserve_s)
     return search.run(), search
 
 
@@ -107,14 +116,14 @@ class Direct:
 
     def __init__(self, raised: str) -> None:
         self._raised = raised
-        self._waiting: list[tuple[Job, Judge]] = []
+        self._waiting: list[tuple[TrialJob, Judge]] = []
 
     @property
     def free(self) -> int:
         """One, unless it is busy."""
         return 1 - len(self._waiting)
 
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+    def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
         """Take a job."""
         if len(jobs) > self.free:
             raise ConfigError(f"{len(jobs)} trials at once in one process; give one")
@@ -123,8 +132,8 @@ class Direct:
     def wait(self) -> list[Trial]:
         """Train it to its end."""
         job, judge = self._waiting.pop()
-        curve: list[Point] = []
-        told: Told = lambda _, point: curve.append(point)  # noqa: E731
+        curve: list[Evaluation] = []
+        told: OnEvaluation = lambda _, point: curve.append(point)  # noqa: E731
         judged: dict[int, str] = {}
 
         def hopeless(number: int) -> str:
@@ -135,7 +144,7 @@ class Direct:
         threads = job.config.threads or os.cpu_count() or 1
         try:
             return train_jobs([job], self._raised, told, hopeless, threads=threads)
-        except RefusedError as wrong:
+        except TrialRefusedError as wrong:
             return [failed(job.trial, str(wrong))]
 
     def close(self) -> None:

@@ -10,10 +10,10 @@ from scipy.stats import ttest_ind
 
 from sparring.config import TrainConfig
 from sparring.sweep.file import read_sweep
-from sparring.sweep.record import Folder
-from sparring.sweep.search import FRESH, confirm, difference_of, judged
+from sparring.sweep.search import FRESH, confirm, difference_of, summarize
+from sparring.sweep.storage import SweepFolder
 from sparring.sweep.trials import DONE, FAILED, Trial
-from sweep.sweep_helpers import Function, StoppedError, write_sweep
+from sweep.sweep_helpers import Function, TrainingStoppedError, write_sweep
 
 LR = '"ppo.lr" = { low = 1e-4, high = 1e-2, log = true }'
 
@@ -23,9 +23,9 @@ def by_rate(config: TrainConfig) -> Sequence[float]:
     return [config.ppo.lr.values[0] * 100 + config.seed % 10 / 100]
 
 
-def made(tmp_path: Path, confirmations: int = 3) -> tuple[Folder, Path]:
+def made(tmp_path: Path, confirmations: int = 3) -> tuple[SweepFolder, Path]:
     path = write_sweep(tmp_path, LR, f"confirm = {confirmations}", SLOW)
-    return Folder.make(tmp_path / "out", path.read_bytes(), {}), path
+    return SweepFolder.make(tmp_path / "out", path.read_bytes(), {}), path
 
 
 SLOW = 'game = "tic_tac_toe"\nupdates = 3\ndevice = "cpu"\nppo = { lr = 1e-4 }\n'
@@ -69,7 +69,7 @@ def test_the_best_and_the_preset_are_trained_with_the_same_fresh_seeds(tmp_path:
 def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
     folder, path = made(tmp_path)
     best, first = Trial(5, {"ppo.lr": 8e-3}, DONE, 0.8), Function(by_rate, most=4)
-    with pytest.raises(StoppedError):
+    with pytest.raises(TrainingStoppedError):
         confirm(read_sweep(str(path)), folder, first, best)
     rest = Function(by_rate)
     assert confirm(read_sweep(str(path)), folder, rest, best).is_better
@@ -79,10 +79,10 @@ def test_a_confirmation_that_was_stopped_goes_on(tmp_path: Path) -> None:
 def test_one_seed_and_failed_runs_confirm_nothing() -> None:
     sides = [{"side": "best"}, {"side": "preset"}]
     trials = [Trial(n, {}, DONE, 1.0 - n, extra=side) for n, side in enumerate(sides)]
-    verdict = judged(trials).verdict
+    verdict = summarize(trials).verdict
     assert verdict.startswith("one seed cannot tell whether the best setting is better: +1;")
     failed = [trials[0], Trial(1, {}, "failed", why="diverged", extra=sides[1])]
-    assert "was not confirmed: preset-1: diverged" in judged(failed).verdict
+    assert "was not confirmed: preset-1: diverged" in summarize(failed).verdict
 
 
 def test_runs_that_failed_do_not_make_the_others_better() -> None:
@@ -94,7 +94,7 @@ def test_runs_that_failed_do_not_make_the_others_better() -> None:
             value, extra = found[seed], {"side": side}
             state = FAILED if value is None else DONE
             trials.append(Trial(len(trials), {}, state, value, why="diverged", extra=extra))
-    found = judged(trials)
+    found = summarize(trials)
     assert found.difference.low is not None
     assert found.difference.low > 0
     assert not found.is_better

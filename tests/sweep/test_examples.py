@@ -9,7 +9,7 @@ import pytest
 
 from sparring.config import TrainConfig
 from sparring.sweep.file import read_sweep
-from sparring.sweep.points import check_points, may_share, ranges_shared
+from sparring.sweep.settings import check_points, may_share, ranges_shared
 
 FOLDER = Path(__file__).parents[2] / "examples" / "sweeps"
 SHARED = {

@@ -9,7 +9,7 @@ import pytest
 
 from sparring.cli import main
 from sparring.sweep.file import read_sweep
-from sparring.sweep.points import check_points, config_at, preset_of
+from sparring.sweep.settings import check_points, config_at, preset_of
 from sparring.sweep.space import CHOICE, FLOAT, INT, PERMUTATION
 from sparring.training.planning.settings import with_preset
 from sweep.sweep_helpers import HEAD, write_sweep

@@ -12,18 +12,26 @@ from sparring.config import TrainConfig
 from sparring.config.tools import TuneConfig
 from sparring.errors import ConfigError
 from sparring.sweep.grid import make_grid
-from sparring.sweep.knobs import ALTERING, Ground, Point, chosen, knobs_of
-from sparring.sweep.points import MARK, file_for, settings_of, write_settings
-from sparring.sweep.race import Look, Outcome
+from sparring.sweep.parameters import (
+    CHANGES_LEARNING,
+    Candidate,
+    TuneContext,
+    select_parameters,
+    tunable_parameters,
+)
+from sparring.sweep.settings import MARK, file_for, settings_of, write_settings
+from sparring.sweep.speed_search import SpeedResult, SpeedTrial
 from sparring.training.planning.settings import merged, with_preset
 
-CPU = Ground(cores=4, threads=4)
-GPU = Ground(cores=16, threads=16, device="cuda", games_on="cuda", gpu=True)
-OWN = Ground(cores=4, threads=4, own=True)
+CPU = TuneContext(cores=4, threads=4)
+GPU = TuneContext(cores=16, threads=16, device="cuda", games_on="cuda", gpu=True)
+OWN = TuneContext(cores=4, threads=4, is_custom=True)
 
 
-def names(config: TrainConfig, ground: Ground, *, free_device: bool = False) -> set[str]:
-    return {knob.name for knob in knobs_of(config, ground, free_device=free_device)}
+def names(config: TrainConfig, context: TuneContext, *, free_device: bool = False) -> set[str]:
+    return {
+        parameter.name for parameter in tunable_parameters(config, context, free_device=free_device)
+    }
 
 
 def test_knobs_follow_the_algorithm_and_the_place() -> None:
@@ -36,24 +44,27 @@ def test_knobs_follow_the_algorithm_and_the_place() -> None:
         *("ppo.minibatch", "collect.bf16", "pool", "device"),
     }
     assert names(ppo, OWN) == sizes | {"ppo.minibatch", "threads", "workers"}
-    fixed = Ground(cores=4, threads=4, own=True, fixed_games=True)
+    fixed = TuneContext(cores=4, threads=4, is_custom=True, fixed_games=True)
     assert "collect.games" not in names(ppo, fixed)
 
 
 def test_values_are_powers_of_two_around_the_preset() -> None:
-    knobs = {knob.name: knob for knob in knobs_of(with_preset("skull_king"), CPU)}
-    assert knobs["collect.games"].choices == (64, 128, 256, 512, 1024, 2048)
-    assert knobs["threads"].choices == (1, 2, 4)
-    for knob in knobs.values():
-        assert knob.start in knob.choices
+    parameters = {
+        parameter.name: parameter
+        for parameter in tunable_parameters(with_preset("skull_king"), CPU)
+    }
+    assert parameters["collect.games"].choices == (64, 128, 256, 512, 1024, 2048)
+    assert parameters["threads"].choices == (1, 2, 4)
+    for parameter in parameters.values():
+        assert parameter.start in parameter.choices
 
 
 def test_only_and_same_learning_choose() -> None:
-    knobs = knobs_of(with_preset("skull_king"), CPU)
-    pure = chosen(knobs, (), same_learning=True)
-    assert {knob.name for knob in pure} == {"threads", "collect.groups"}
-    some = chosen(knobs, ("collect.games=32,64", "threads"), same_learning=False)
-    assert [knob.name for knob in some] == ["collect.games", "threads"]
+    parameters = tunable_parameters(with_preset("skull_king"), CPU)
+    pure = select_parameters(parameters, (), same_learning=True)
+    assert {parameter.name for parameter in pure} == {"threads", "collect.groups"}
+    some = select_parameters(parameters, ("collect.games=32,64", "threads"), same_learning=False)
+    assert [parameter.name for parameter in some] == ["collect.games", "threads"]
     assert some[0].choices == (32, 64, 256), "the preset's own value is among them"
     for words, told in {
         ("collect.gmes",): "did you mean 'collect.games'",
@@ -62,18 +73,22 @@ def test_only_and_same_learning_choose() -> None:
         ("net.hidden",): "nothing to try called",
     }.items():
         with pytest.raises(ConfigError, match=told):
-            chosen(knobs, words, same_learning=False)
+            select_parameters(parameters, words, same_learning=False)
     with pytest.raises(ConfigError, match="give whole numbers"):
-        chosen(knobs_of(with_preset("skull_king"), OWN), ("workers=auto,2",), same_learning=False)
+        select_parameters(
+            tunable_parameters(with_preset("skull_king"), OWN),
+            ("workers=auto,2",),
+            same_learning=False,
+        )
     with pytest.raises(ConfigError, match="changes what is learned"):
-        chosen(knobs, ("collect.games",), same_learning=True)
+        select_parameters(parameters, ("collect.games",), same_learning=True)
 
 
 def test_points_that_mean_nothing_are_not_opened() -> None:
     grid = make_grid(TuneConfig("tic_tac_toe", device="cpu"))
-    point = grid.preset.turned({"collect.games": 64, "collect.steps": 8, "ppo.minibatch": 1024})
-    assert "512 rows" in grid.why_not(point)
-    assert not grid.why_not(grid.preset)
+    point = grid.preset.replaced({"collect.games": 64, "collect.steps": 8, "ppo.minibatch": 1024})
+    assert "512 rows" in grid.unsupported_reason(point)
+    assert not grid.unsupported_reason(grid.preset)
 
 
 @pytest.mark.parametrize("algo", ["ppo", "dqn"])
@@ -83,7 +98,7 @@ def test_the_file_gives_train_the_settings_that_were_timed(tmp_path: Path, algo:
     asked = TuneConfig("skull_king", device="cpu", algo=algo, config=str(given), set=("ghost=1",))
     grid = make_grid(asked)
     turned = {"collect.games": 512, "threads": 1}
-    point = grid.preset.turned(turned)  # type: ignore[arg-type]
+    point = grid.preset.replaced(turned)  # type: ignore[arg-type]
     path = tmp_path / "tuned.toml"
     table = settings_of(grid.base, asked.config, point, asked.set)
     write_settings(path, table, [MARK, "+38% (31..44)", "a machine"])
@@ -121,13 +136,13 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed(
 
 
 def test_what_could_not_be_timed_again_is_said() -> None:
-    preset, other = (Point((("threads", threads),)) for threads in (2, 1))
-    tried = Look(other, "faster", 1.0, why="memory ran out")
-    found = Outcome(preset, preset, preset_rate=1000.0, tried_best=tried)
+    preset, other = (Candidate((("threads", threads),)) for threads in (2, 1))
+    tried = SpeedTrial(other, "faster", 1.0, why="memory ran out")
+    found = SpeedResult(preset, preset, preset_rate=1000.0, tried_best=tried)
     assert verdict(found).endswith(
         "; threads 1 seemed better but was not confirmed: memory ran out"
     )
-    assert found.plain()["did_not_hold"] == {"settings": {"threads": 1}, "why": "memory ran out"}
+    assert found.plain()["unconfirmed"] == {"settings": {"threads": 1}, "why": "memory ran out"}
 
 
 @pytest.mark.parametrize(
@@ -163,8 +178,8 @@ def test_what_is_wrong_is_one_line(
 
 
 def test_a_point_says_what_differs() -> None:
-    point = Point((("collect.games", 512), ("collect.bf16", False), ("threads", 2)))
-    other = Point((("collect.games", 256), ("collect.bf16", True), ("threads", 2)))
-    assert point.beside(other) == "games 512, bf16 off"
+    point = Candidate((("collect.games", 512), ("collect.bf16", False), ("threads", 2)))
+    other = Candidate((("collect.games", 256), ("collect.bf16", True), ("threads", 2)))
+    assert point.describe_changes(other) == "games 512, bf16 off"
     assert point.table == {"collect": {"games": 512, "bf16": False}, "threads": 2}
-    assert "ppo.minibatch" in ALTERING and "threads" not in ALTERING
+    assert "ppo.minibatch" in CHANGES_LEARNING and "threads" not in CHANGES_LEARNING

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.sweep.space import distance, exchanged, nearest_trained, read_ranges
+from sparring.sweep.space import distance, kendall_distance, nearest_trained, read_ranges
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
 RANGES = read_ranges(
@@ -87,7 +87,7 @@ def test_the_nearest_is_that_of_brute_force() -> None:
 def test_orders_are_apart_by_exchanged_pairs() -> None:
     items = ["a", "b", "c", "d"]
     for order in permutations(items):
-        assert math.isclose(exchanged(items, order), (1 - tau(items, list(order))) / 2)
+        assert math.isclose(kendall_distance(items, order), (1 - tau(items, list(order))) / 2)
 
 
 def test_only_what_was_trained_with_weights_that_fit_is_taken() -> None:

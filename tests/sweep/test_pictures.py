@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 from sparring.draw.charts.page import MARGIN, Area, ChartPage, fixed_style, new_figure, render
-from sparring.sweep.pictures import PAGE, WIDTH, Sheet, draw_sweep, sheets_of
-from sparring.sweep.seen import found_of
-from sparring.sweep.space import Range, read_ranges
+from sparring.sweep.chart_data import make_chart_data
+from sparring.sweep.charts import PAGE, WIDTH, SweepChart, draw_sweep, make_charts
+from sparring.sweep.space import SearchRange, read_ranges
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial
 
 TWO = read_ranges(
@@ -48,14 +48,14 @@ def size_of(file: Path) -> tuple[int, int]:
     return Image.open(io.BytesIO(file.read_bytes())).size
 
 
-def figure_of(sheet: Sheet) -> Any:
+def figure_of(sheet: SweepChart) -> Any:
     figure = new_figure(WIDTH - 2 * MARGIN, sheet.height, "none")
     with fixed_style():
         sheet.draw(Area(figure, 0, 0, WIDTH - 2 * MARGIN, sheet.height), ChartPage("", (), ()))
     return figure
 
 
-def told_of(sheet: Sheet) -> dict[str, list[Any]]:
+def told_of(sheet: SweepChart) -> dict[str, list[Any]]:
     """The lines of which the pointer says something, by trial."""
     found: dict[str, list[Any]] = {}
     for axes in figure_of(sheet).axes:
@@ -67,7 +67,7 @@ def told_of(sheet: Sheet) -> dict[str, list[Any]]:
 
 
 def test_places_are_those_of_ranges_and_orders_have_a_column_for_every_item() -> None:
-    found = found_of(TRIALS, TWO, "percent", "strength")
+    found = make_chart_data(TRIALS, TWO, "percent", "strength")
     assert [one.number for one in found.trials] == [0, 1, 2, 3, 5], "who runs is not shown"
     assert [found.places(one)[0] for one in found.trials] == pytest.approx(
         [0.5, 0.0, 0.5, 0.5, 1.0]
@@ -76,17 +76,17 @@ def test_places_are_those_of_ranges_and_orders_have_a_column_for_every_item() ->
     assert [name for _, name in found.columns[0].ticks] == ["0.0001", "0.001", "0.01"]
     assert [name for _, name in found.columns[1].ticks] == ["32", "64 64"]
     ordered = [Trial(0, {"set.order": [4, 0, 2, 1, 3]}, DONE, 1.0)]
-    found = found_of(ordered, ORDER, "number", "score")
+    found = make_chart_data(ordered, ORDER, "number", "score")
     assert found.places(found.trials[0]) == [0.25, 0.75, 0.5, 1.0, 0.0], "by item, where it stands"
     assert found.columns[3].full == "set.order: place of 3"
 
 
 def test_the_best_is_trained_to_its_end_and_pruned_ones_are_hollow() -> None:
-    found = found_of(TRIALS, TWO, "percent", "strength")
+    found = make_chart_data(TRIALS, TWO, "percent", "strength")
     assert found.best is not None
     assert found.best.number == 2
     assert found.running_best() == [(0, 0.5), (2, 0.7)]
-    told = told_of(sheets_of(found, {})["history"])
+    told = told_of(make_charts(found, {})["history"])
     marks = {name: lines[-1].get_markerfacecolor() for name, lines in told.items()}
     assert marks == {
         "trial 0": "#2563eb",
@@ -134,8 +134,8 @@ def test_four_pictures_and_a_page_that_needs_nothing_else(tmp_path: Path) -> Non
 )
 def test_whatever_was_tried_can_be_drawn(trials: list[Trial]) -> None:
     for ranges in (TWO, {"ppo.lr": TWO["ppo.lr"]}):
-        found = found_of(trials, ranges, "number", "strength")
-        sheets = tuple(sheets_of(found, {}).values())
+        found = make_chart_data(trials, ranges, "number", "strength")
+        sheets = tuple(make_charts(found, {}).values())
         page = render(ChartPage("t", found.facts, sheets), ".html").decode()
         assert "not known yet" in page
         assert not re.search(r'"[^"]*\b(nan|inf)\b', page), "places are numbers"
@@ -143,16 +143,16 @@ def test_whatever_was_tried_can_be_drawn(trials: list[Trial]) -> None:
 
 def test_an_outlier_does_not_press_the_others_together() -> None:
     far = [trial(n, DONE, 0.5 + n / 100) for n in range(12)]
-    found = found_of([*far, trial(12, DONE, -1e9)], TWO, "number", "strength")
+    found = make_chart_data([*far, trial(12, DONE, -1e9)], TWO, "number", "strength")
     assert found.span(intervals=False)[0] > 0
-    assert found_of(far, TWO, "number", "strength").span()[0] < 0.4, "intervals are inside"
+    assert make_chart_data(far, TWO, "number", "strength").span()[0] < 0.4, "intervals are inside"
 
 
 def test_twelve_ranges_and_200_trials_have_room_for_their_names() -> None:
     ranges = read_ranges({f"ppo.setting_{n}": {"low": 1, "high": 3 + n} for n in range(12)}, "test")
     trials = [Trial(n, dict.fromkeys(ranges, 1 + n % 3), DONE, n / 200) for n in range(200)]
-    found = found_of(trials, ranges, "number", "strength")
-    sheet = sheets_of(found, {})["parallel"]
+    found = make_chart_data(trials, ranges, "number", "strength")
+    sheet = make_charts(found, {})["parallel"]
     assert len(told_of(sheet)) == 200
     best = told_of(sheet)["trial 199"][0]
     others = [lines[0].get_zorder() for lines in told_of(sheet).values()]
@@ -171,14 +171,14 @@ def test_twelve_ranges_and_200_trials_have_room_for_their_names() -> None:
 
 def test_ticks_are_inside_their_range() -> None:
     for one in (
-        Range("a", "float", 0.97, 0.9999),
-        Range("b", "float", 2e-4, 4e-4, log=True),
-        Range("c", "int", 1, 2),
-        Range("d", "int", 16, 65536, log=True),
-        Range("e", "float", -5.0, 5.0),
-        Range("f", "float", 1e-9, 1e3, log=True),
+        SearchRange("a", "float", 0.97, 0.9999),
+        SearchRange("b", "float", 2e-4, 4e-4, log=True),
+        SearchRange("c", "int", 1, 2),
+        SearchRange("d", "int", 16, 65536, log=True),
+        SearchRange("e", "float", -5.0, 5.0),
+        SearchRange("f", "float", 1e-9, 1e3, log=True),
     ):
-        (column,) = found_of([], {one.name: one}, "number", "s").columns
+        (column,) = make_chart_data([], {one.name: one}, "number", "s").columns
         assert len(column.ticks) >= 2, one
         assert all(-1e-9 <= place <= 1 + 1e-9 for place, _ in column.ticks), one
         assert len({name for _, name in column.ticks}) == len(column.ticks), one

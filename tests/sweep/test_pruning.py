@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from sparring.sweep.trials import DONE, FAILED, FIRST_SHARE, LEAST, PRUNED, Trial, why_pruned
+from sparring.sweep.trials import DONE, FAILED, FIRST_SHARE, LEAST, PRUNED, Trial, prune_reason
 
 Curve = tuple[tuple[float, float, float], ...]
 
@@ -37,7 +37,7 @@ def test_it_is_pruned_as_the_slow_way_says() -> None:
             for n in range(chance.randrange(9))
         ]
         curve, by = a_curve(chance, chance.randint(1, 4)), chance.randrange(2)
-        why = why_pruned(curve, trials, warm_up=3, by=by)
+        why = prune_reason(curve, trials, warm_up=3, by=by)
         assert bool(why) == is_hopeless(curve, trials, 3, by)
         found += bool(why)
     assert 30 < found < 570
@@ -47,9 +47,9 @@ def test_nothing_is_pruned_before_three_have_ended_or_when_it_is_off() -> None:
     good: Curve = ((10.0, 100.0, 0.9), (20.0, 200.0, 1.0))
     bad: Curve = ((15.0, 150.0, 0.0),)
     trials = [Trial(n, {}, DONE, 1.0, curve=good) for n in range(LEAST)]
-    assert why_pruned(bad, trials, warm_up=1)
-    assert not why_pruned(bad, trials[:-1], warm_up=1)
-    assert not why_pruned(bad, trials, warm_up=0)
-    assert not why_pruned(bad, trials, warm_up=4)
+    assert prune_reason(bad, trials, warm_up=1)
+    assert not prune_reason(bad, trials[:-1], warm_up=1)
+    assert not prune_reason(bad, trials, warm_up=0)
+    assert not prune_reason(bad, trials, warm_up=4)
     early: Curve = ((1.0, 10.0, 0.0),)
-    assert not why_pruned(early, trials, warm_up=1)
+    assert not prune_reason(early, trials, warm_up=1)

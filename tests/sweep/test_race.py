@@ -16,9 +16,9 @@ from sparring.config import TrainConfig
 from sparring.config.tools import TuneConfig
 from sparring.errors import SparringError
 from sparring.sweep.grid import Grid
-from sparring.sweep.knobs import GAMES, THREADS, Point, knob
-from sparring.sweep.race import Outcome, Race
-from sparring.sweep.timings import Clock, Raced
+from sparring.sweep.parameters import GAMES, THREADS, Candidate, parameter
+from sparring.sweep.speed_search import SpeedResult, SpeedSearch
+from sparring.sweep.timings import RaceResult, TimeBudget
 from sweep.surface import BATCH, CONFIG, GRID, RULES, KnownTimer, Surface, rows
 
 GRID_S, OPENING_S, SHARE = 4.0, 0.7, 0.3
@@ -36,12 +36,12 @@ def hill(games: float, minibatch: float, threads: int, *, together: float = 0.0)
     return rate
 
 
-def points_of(grid: Grid) -> list[Point]:
+def points_of(grid: Grid) -> list[Candidate]:
     """All points of a grid that can be opened."""
-    names = [one.name for one in grid.knobs]
-    values = itertools.product(*(one.choices for one in grid.knobs))
-    points = [Point(tuple(zip(names, one, strict=True))) for one in values]
-    return [point for point in points if not grid.why_not(point)]
+    names = [one.name for one in grid.parameters]
+    values = itertools.product(*(one.choices for one in grid.parameters))
+    points = [Candidate(tuple(zip(names, one, strict=True))) for one in values]
+    return [point for point in points if not grid.unsupported_reason(point)]
 
 
 def grid_time(grid: Grid, surface: Surface) -> float:
@@ -53,14 +53,14 @@ def grid_time(grid: Grid, surface: Surface) -> float:
 
 def search(
     surface: Surface, *, seconds: float = 0.0, noise: float = 0.0, seed: int = 0
-) -> tuple[Outcome, KnownTimer, Grid]:
+) -> tuple[SpeedResult, KnownTimer, Grid]:
     timer = KnownTimer(surface, noise=noise, seed=seed)
     grid = Grid(CONFIG, GRID, RULES)
-    clock = Clock(seconds or SHARE * grid_time(grid, surface), timer.clock)
-    return Race(timer, grid, clock).run(), timer, grid
+    budget = TimeBudget(seconds or SHARE * grid_time(grid, surface), timer.budget)
+    return SpeedSearch(timer, grid, budget).run(), timer, grid
 
 
-def share_of_best(found: Outcome, surface: Surface, grid: Grid) -> float:
+def share_of_best(found: SpeedResult, surface: Surface, grid: Grid) -> float:
     best = max(surface(grid.config(point)) for point in points_of(grid))
     return surface(grid.config(found.best)) / best
 
@@ -71,7 +71,7 @@ def share_of_best(found: Outcome, surface: Surface, grid: Grid) -> float:
         pytest.param(hill(64, 4096, 2), id="few games, large batches"),
         pytest.param(hill(512, 4096, 1), id="everything larger, one thread"),
         pytest.param(hill(128, 256, 2), id="smaller"),
-        pytest.param(hill(512, 4096, 2, together=0.04), id="a ridge across two knobs"),
+        pytest.param(hill(512, 4096, 2, together=0.04), id="a ridge across two parameters"),
         pytest.param(hill(256, 1024, 2), id="the preset is best"),
     ],
 )
@@ -113,8 +113,8 @@ def test_what_is_recommended_was_timed_in_turn_with_the_preset() -> None:
     surface = hill(64, 4096, 2)
     found, timer, grid = search(surface, noise=0.02)
     assert found.better and found.confirmed and found.gain and found.gain.turns >= 5
-    look = found.look(found.best)
-    assert look.gain == found.gain and look.state == "faster"
+    trial = found.trial(found.best)
+    assert trial.gain == found.gain and trial.state == "faster"
     timed = [rates for rates in timer.timed.values() if found.rate in rates]
     assert timed, "the rate that is claimed is one that was measured"
     true = surface(grid.config(found.best)) / surface(grid.config(found.preset)) - 1
@@ -137,14 +137,14 @@ def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path
         return lucky.pop() if large and lucky else 40_000.0 + 400 * large
 
     timer, told = KnownTimer(surface, noise=0.004), list[str]()
-    grid = Grid(CONFIG, (knob(BATCH, (1024, 4096), 1024),), RULES)
-    clock = Clock(120.0, timer.clock)
-    found = Race(timer, grid, clock, watch=told.append).run()
+    grid = Grid(CONFIG, (parameter(BATCH, (1024, 4096), 1024),), RULES)
+    budget = TimeBudget(120.0, timer.budget)
+    found = SpeedSearch(timer, grid, budget, watch=told.append).run()
 
     assert not found.better and found.tried_best and found.lost
     assert any("so far, to be confirmed" in doing for doing in told)
     assert told[-1].startswith("in full ") and "+60%" not in told[-1]
-    name, _, gain, turns, _, said = cells(found.look(found.tried_best.point), found)
+    name, _, gain, turns, _, said = cells(found.trial(found.tried_best.point), found)
     assert gain == str(found.lost) and turns == str(found.lost.turns)
     assert name == "minibatch 4096" and said == f"not confirmed: {gain} when it was timed in full"
     assert found.lost.low < found.lost.value < found.lost.high
@@ -156,7 +156,7 @@ def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path
 
 
 def test_what_lost_to_a_leader_that_did_not_hold_is_not_said_to_equal_the_preset() -> None:
-    lost = Raced(before=0.5, variance=0.01, mean=-0.2, error=0.05, turns=2, won=False)
+    lost = RaceResult(before=0.5, variance=0.01, mean=-0.2, error=0.05, turns=2, won=False)
     assert lost.gain().value == pytest.approx(math.expm1(0.3))
     in_full = lost.gain(scale=0.0)
     assert in_full.value == pytest.approx(math.expm1(-0.2)) and in_full.low < in_full.high
@@ -167,7 +167,7 @@ def test_what_runs_out_of_memory_is_marked_and_passed_over() -> None:
         return 0.0 if config.collect.games > 256 else hill(512, 4096, 2)(config)
 
     found, _, grid = search(surface)
-    marked = [look for look in found.looks if look.state == "memory"]
+    marked = [trial for trial in found.trials if trial.state == "memory"]
     assert len(marked) == 1, "whatever is as large is not tried after that"
     assert "memory" in marked[0].why
     assert found.best[GAMES] == 256 and share_of_best(found, surface, grid) >= 0.95
@@ -179,33 +179,33 @@ def test_settings_that_are_refused_do_not_end_the_search() -> None:
 
     found, _, _ = search(surface, seconds=60.0)
     assert found.best[GAMES] == 512 and found.best[BATCH] == 4096
-    assert {look.state for look in found.looks if look.point[THREADS] == 1} == {"failed"}
+    assert {trial.state for trial in found.trials if trial.point[THREADS] == 1} == {"failed"}
 
 
 def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
     grid = Grid(CONFIG, GRID, RULES)
-    large = grid.preset.turned({GAMES: 512})
+    large = grid.preset.replaced({GAMES: 512})
     surface = hill(512, 4096, 2)
     timer, limited = KnownTimer(surface), Grid(CONFIG, GRID, RULES, False, grid.bytes(large) - 1)
     timer.bare = 0
-    found = Race(timer, limited, Clock(60.0, timer.clock)).run()
+    found = SpeedSearch(timer, limited, TimeBudget(60.0, timer.budget)).run()
     assert found.best[GAMES] != 512
-    assert all(look.gain is None for look in found.looks if look.point[GAMES] == 512)
+    assert all(trial.gain is None for trial in found.trials if trial.point[GAMES] == 512)
     # Nobody guessed it, and it shows when it is timed.
     timer = KnownTimer(surface)
     timer.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
     limited = Grid(CONFIG, GRID, RULES, max_bytes=5 * 10**8)
-    found = Race(timer, limited, Clock(60.0, timer.clock)).run()
-    seen = [look for look in found.looks if look.point[GAMES] == 512]
-    assert seen and {look.state for look in seen} == {"memory"} and found.best[GAMES] != 512
+    found = SpeedSearch(timer, limited, TimeBudget(60.0, timer.budget)).run()
+    seen = [trial for trial in found.trials if trial.point[GAMES] == 512]
+    assert seen and {trial.state for trial in seen} == {"memory"} and found.best[GAMES] != 512
 
 
 def test_only_as_many_are_open_as_there_is_room_for() -> None:
     grid = Grid(CONFIG, GRID, RULES)
-    smallest = grid.bytes(grid.preset.turned({GAMES: 64}))
+    smallest = grid.bytes(grid.preset.replaced({GAMES: 64}))
     for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
         timer = KnownTimer(hill(128, 1024, 2))
-        found = Race(timer, grid, Clock(120.0, timer.clock), room=room).run()
+        found = SpeedSearch(timer, grid, TimeBudget(120.0, timer.budget), room=room).run()
         assert timer.max_open <= most
         assert found.best[GAMES] == 128
 
@@ -218,16 +218,16 @@ def test_time_is_kept_and_what_is_found_stays_when_somebody_stops_it() -> None:
         if timer.now > 12:
             raise KeyboardInterrupt
 
-    running = Race(timer, grid, Clock(100.0, timer.clock), watch=stop)
+    running = SpeedSearch(timer, grid, TimeBudget(100.0, timer.budget), watch=stop)
     with pytest.raises(KeyboardInterrupt):
         running.run()
     found = running.found
     assert found.ended == "interrupted" and found.better and not found.confirmed
-    assert found.gain and found.look(found.best).gain == found.gain
+    assert found.gain and found.trial(found.best).gain == found.gain
     # With hardly any time only the preset is timed.
     timer = KnownTimer(surface)
-    found = Race(timer, grid, Clock(1.0, timer.clock)).run()
-    assert not found.better and len(found.looks) == 1 and found.ended == "time"
+    found = SpeedSearch(timer, grid, TimeBudget(1.0, timer.budget)).run()
+    assert not found.better and len(found.trials) == 1 and found.ended == "time"
 
 
 def test_a_preset_that_cannot_be_timed_is_an_error_in_words() -> None:

@@ -12,7 +12,6 @@ import pytest
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.sweep.file import differences, read_sweep
-from sparring.sweep.record import TRIALS, Folder, Records
 from sparring.sweep.sampling import (
     as_params,
     as_settings,
@@ -23,8 +22,9 @@ from sparring.sweep.sampling import (
     too_few,
 )
 from sparring.sweep.space import read_range
+from sparring.sweep.storage import TRIALS, SweepFolder, TrialLog
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, Trial, best_of
-from sweep.sweep_helpers import HEAD, Function, StoppedError, search_with, told, write_sweep
+from sweep.sweep_helpers import HEAD, Function, TrainingStoppedError, search_with, told, write_sweep
 
 RANGES = """
 "ppo.lr" = { low = 1e-4, high = 1e-2, log = true }
@@ -51,7 +51,7 @@ def test_a_sweep_that_goes_on_asks_as_one_that_never_stopped(
     whole, _ = search_with(tmp_path / "whole", path, Function(quality))
     assert len(whole) == trials
     for ends in (2, trials - 3):  # the process is gone, in the middle of a trial
-        with pytest.raises(StoppedError):
+        with pytest.raises(TrainingStoppedError):
             search_with(tmp_path / "parts", path, Function(quality, most=ends))
     parts, search = search_with(tmp_path / "parts", path, Function(quality))
     assert told(parts) == told(whole)
@@ -133,27 +133,27 @@ def test_time_for_confirming_is_left(tmp_path: Path) -> None:
 
 def test_a_torn_line_is_no_trial_and_a_damaged_one_is_named(tmp_path: Path) -> None:
     path = tmp_path / TRIALS
-    records = Records(path)
+    records = TrialLog(path)
     records.put(Trial(0, {"ppo.lr": 1e-3}, DONE, 0.5, curve=((1.0, 2.0, 0.5),)))
     records.put(Trial(1, {"ppo.lr": 1e-2}, RUNNING))
     with path.open("a") as file:
         file.write('{"number": 2, "sett')
-    again = Records(path)
+    again = TrialLog(path)
     assert [trial.number for trial in again.ended] == [0]
     assert again.ended[0].curve == ((1.0, 2.0, 0.5),)
     assert [trial.number for trial in again.lost] == [1]
     again.put(Trial(1, {"ppo.lr": 1e-2}, DONE, 0.7))
-    assert [trial.value for trial in Records(path).ended] == [0.5, 0.7], "it can be read once more"
+    assert [trial.value for trial in TrialLog(path).ended] == [0.5, 0.7], "it can be read once more"
     lines = path.read_text().splitlines()
     assert len([json.loads(line) for line in lines]) == 3
     path.write_text("\n".join([lines[0], lines[1][:20], lines[2]]) + "\n")
     with pytest.raises(ConfigError, match="line 2 is damaged"):
-        Records(path)
+        TrialLog(path)
 
 
 def test_a_warm_start_is_found_in_a_folder_that_was_moved(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, 'trials = 3\nwarm_start = "nearest"\nprune = false')
-    with pytest.raises(StoppedError):
+    with pytest.raises(TrainingStoppedError):
         search_with(tmp_path / "first", path, Function(quality, most=2))
     (tmp_path / "first").rename(tmp_path / "second")
     executor = Function(quality)
@@ -172,8 +172,8 @@ def test_weights_of_another_table_are_no_warm_start(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_search_one_folder(tmp_path: Path) -> None:
-    folder = Folder.make(tmp_path / "out", b"", {})
-    with folder.held(), pytest.raises(SparringError, match="another process"), folder.held():
+    folder = SweepFolder.make(tmp_path / "out", b"", {})
+    with folder.locked(), pytest.raises(SparringError, match="another process"), folder.locked():
         pass
 
 

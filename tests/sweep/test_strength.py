@@ -7,11 +7,11 @@ import math
 import pytest
 
 from sparring.draw.charts.page import render
+from sparring.sweep.charts import strength_page
 from sparring.sweep.grid import Grid
-from sparring.sweep.knobs import GAMES, Point, knob
-from sparring.sweep.pictures import strength_page
-from sparring.sweep.strength import Found, Halving, told_times
-from sparring.sweep.timings import Clock
+from sparring.sweep.parameters import GAMES, Candidate, parameter
+from sparring.sweep.strength_search import StrengthResult, SuccessiveHalving, describe_times
+from sparring.sweep.timings import TimeBudget
 from sparring.sweep.trials import FAILED, Trial
 from sweep.surface import CONFIG, GRID, RULES
 
@@ -24,18 +24,18 @@ class Learning:
     def __init__(self, best: int, *, luck: float = 0.0) -> None:
         """Let time stand still until somebody trains."""
         self.best, self.luck, self.now = best, luck, 0.0
-        self.asked: list[tuple[Point, int]] = []
+        self.asked: list[tuple[Candidate, int]] = []
 
-    def clock(self) -> float:
+    def budget(self) -> float:
         """The time that trainings took."""
         return self.now
 
-    def pace(self, point: Point, seed: int) -> float:
+    def pace(self, point: Candidate, seed: int) -> float:
         """How fast strength grows."""
         off = abs(math.log2(int(point[GAMES]) / self.best))
         return 0.05 * (1 - 0.3 * off) * (1 + self.luck * (seed % 2))
 
-    def __call__(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
+    def __call__(self, point: Candidate, seed: int, seconds: float, target: float | None) -> Trial:
         """Train, and measure every second."""
         self.asked.append((point, seed))
         at, curve = 0.0, []
@@ -49,9 +49,9 @@ class Learning:
         return Trial(0, point, seed=seed, seconds=at, curve=tuple(curve))
 
 
-def halved(train: Learning, seconds: float = 240.0, target: float = 0.0) -> Found:
+def halved(train: Learning, seconds: float = 240.0, target: float = 0.0) -> StrengthResult:
     grid = Grid(CONFIG, GRID, RULES)
-    return Halving(grid, train, Clock(seconds, train.clock), target=target).run()
+    return SuccessiveHalving(grid, train, TimeBudget(seconds, train.budget), target=target).run()
 
 
 def test_who_is_sooner_with_two_seeds_is_recommended() -> None:
@@ -73,7 +73,7 @@ def test_the_preset_stays_where_it_is_best_or_seeds_disagree() -> None:
 def test_a_target_that_nobody_reaches_is_told_so() -> None:
     found = halved(Learning(best=512), seconds=60.0, target=0.999)
     assert not found.better and set(found.times(found.preset)) == {None}
-    assert told_times(found.times(found.preset)) == "not reached"
+    assert describe_times(found.times(found.preset)) == "not reached"
     assert found.plain()["target"] == 0.999
 
 
@@ -82,12 +82,14 @@ def test_the_picture_shows_every_training() -> None:
     page = strength_page("tuned", ("fact",), found)
     assert len(page.charts[0].series) == len(found.trials)  # type: ignore[union-attr]
     assert f"target {found.target:.3f}" in render(page, ".html").decode()
-    assert not strength_page("tuned", (), Found(found.preset, found.preset)).charts
+    assert not strength_page("tuned", (), StrengthResult(found.preset, found.preset)).charts
 
 
 def test_training_that_fails_is_passed_over() -> None:
     class Failing(Learning):
-        def __call__(self, point: Point, seed: int, seconds: float, target: float | None) -> Trial:
+        def __call__(
+            self, point: Candidate, seed: int, seconds: float, target: float | None
+        ) -> Trial:
             if int(point[GAMES]) > 256:
                 return Trial(0, point, FAILED, seed=seed, why="memory ran out")
             return super().__call__(point, seed, seconds, target)
@@ -99,8 +101,8 @@ def test_training_that_fails_is_passed_over() -> None:
 
 def test_a_preset_without_neighbors_is_no_error() -> None:
     train = Learning(best=512)
-    grid = Grid(CONFIG, tuple(knob(k.name, (k.start,), k.start) for k in GRID), RULES)
-    found = Halving(grid, train, Clock(240.0, train.clock)).run()
+    grid = Grid(CONFIG, tuple(parameter(k.name, (k.start,), k.start) for k in GRID), RULES)
+    found = SuccessiveHalving(grid, train, TimeBudget(240.0, train.budget)).run()
     assert not found.better and found.finalist is None
 
 

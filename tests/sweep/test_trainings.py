@@ -14,21 +14,21 @@ from pathlib import Path
 import pytest
 
 from sparring.cli import main
-from sparring.sweep.children import Children
+from sparring.sweep.executor import ProcessExecutor
 from sparring.sweep.file import read_sweep
-from sparring.sweep.points import check_points, config_at
-from sparring.sweep.record import TRIALS, Folder
-from sparring.sweep.search import Search, confirm
+from sparring.sweep.search import TrialSearch, confirm
+from sparring.sweep.settings import check_points, config_at
+from sparring.sweep.storage import TRIALS, SweepFolder
 from sparring.sweep.trials import (
     DONE,
     FAILED,
     PRUNED,
+    Evaluation,
     Executor,
-    Job,
-    Point,
     Trial,
+    TrialJob,
     best_of,
-    never,
+    never_prune,
 )
 from sweep.sweep_helpers import Direct, write_sweep
 
@@ -57,9 +57,9 @@ RANGES = """
 def swept(place: Path, path: Path, executor: Executor) -> list[Trial]:
     file = read_sweep(str(path))
     config = check_points(file)
-    folder = Folder.make(place, path.read_bytes(), {})
+    folder = SweepFolder.make(place, path.read_bytes(), {})
     try:
-        return Search(file, folder, executor, config).run()
+        return TrialSearch(file, folder, executor, config).run()
     finally:
         executor.close()
 
@@ -89,18 +89,18 @@ def test_two_trials_of_a_few_updates(tmp_path: Path) -> None:
 def test_processes_find_what_one_process_finds(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "trials = 3", HEAD)
     slow = swept(tmp_path / "slow", path, Direct("strength"))
-    fast = swept(tmp_path / "fast", path, Children("strength", at_once=1, threads=1))
+    fast = swept(tmp_path / "fast", path, ProcessExecutor("strength", at_once=1, threads=1))
     assert said(fast) == said(slow)
 
 
 @pytest.mark.slow
 def test_tasks_of_ray_find_the_same(tmp_path: Path) -> None:
     pytest.importorskip("ray")
-    from sparring.sweep.tasks import Tasks
+    from sparring.sweep.ray_executor import RayExecutor
 
     path = write_sweep(tmp_path, RANGES, "trials = 2", HEAD)
     slow = swept(tmp_path / "slow", path, Direct("strength"))
-    tasks = swept(tmp_path / "tasks", path, Tasks("local", "strength", at_once=1))
+    tasks = swept(tmp_path / "tasks", path, RayExecutor("local", "strength", at_once=1))
     for here, there in zip(slow, tasks, strict=True):
         assert there.settings == here.settings
         assert (there.value, there.low, there.high) == pytest.approx(
@@ -112,7 +112,7 @@ def test_tasks_of_ray_find_the_same(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_population_that_is_refused_is_trained_in_smaller_parts(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "trials = 2", HEAD)
-    executor = Children("strength", at_once=2, threads=1, populations=True)
+    executor = ProcessExecutor("strength", at_once=2, threads=1, populations=True)
     executor.shared = ("ppo.epochs",)
     trials = swept(tmp_path / "out", path, executor)  # there is no GPU for a population here
     assert [trial.state for trial in trials] == [DONE, DONE]
@@ -123,12 +123,12 @@ def test_a_population_that_is_refused_is_trained_in_smaller_parts(tmp_path: Path
 def test_a_process_that_dies_is_a_failed_trial_and_nothing_is_left(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "trials = 2", HEAD.replace("updates = 4", "minutes = 5"))
     file = read_sweep(str(path))
-    executor = Children("strength", at_once=2, threads=1)
+    executor = ProcessExecutor("strength", at_once=2, threads=1)
     jobs = [
-        Job(Trial(n, {}), config_at(file, {}, seed=n, name=f"t{n}", folder=str(tmp_path)))
+        TrialJob(Trial(n, {}), config_at(file, {}, seed=n, name=f"t{n}", folder=str(tmp_path)))
         for n in range(2)
     ]
-    executor.begin(jobs, never)
+    executor.begin(jobs, never_prune)
     pids = [child.process.pid for child in executor._children]
     os.kill(pids[0], signal.SIGKILL)
     (ended,) = executor.wait()
@@ -143,8 +143,8 @@ def test_a_process_that_dies_is_a_failed_trial_and_nothing_is_left(tmp_path: Pat
 def test_a_process_that_dies_while_it_waits_says_nothing_twice(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "trials = 1", HEAD)
     config = config_at(read_sweep(str(path)), {}, name="t", folder=str(tmp_path))
-    executor = Children("strength", at_once=2, threads=1)
-    executor.begin([Job(Trial(0, {}), config)], never)
+    executor = ProcessExecutor("strength", at_once=2, threads=1)
+    executor.begin([TrialJob(Trial(0, {}), config)], never_prune)
     assert [ended.number for ended in executor.wait()] == [0]
     (child,) = executor._children
     child.process.kill()
@@ -159,13 +159,13 @@ def test_a_hopeless_trial_is_stopped_in_its_process(tmp_path: Path) -> None:
     long = HEAD.replace("updates = 4", "decisions = 1000000") + "every_decisions = 512\n"
     path = write_sweep(tmp_path, RANGES, "trials = 1", long)
     file = read_sweep(str(path))
-    executor = Children("strength", at_once=1, threads=1)
+    executor = ProcessExecutor("strength", at_once=1, threads=1)
 
-    def judge(_number: int, curve: Sequence[Point]) -> str:
+    def judge(_number: int, curve: Sequence[Evaluation]) -> str:
         return "below the others" if len(curve) > 1 else ""
 
     config = config_at(file, {}, name="t", folder=str(tmp_path))
-    executor.begin([Job(Trial(0, {}), config)], judge)
+    executor.begin([TrialJob(Trial(0, {}), config)], judge)
     found: list[Trial] = executor.wait()
     executor.close()
     assert found[0].state == PRUNED
@@ -226,7 +226,7 @@ def test_ctrl_c_saves_and_tells_how_to_go_on(tmp_path: Path) -> None:
     assert "continue with: sparring sweep sweeps/tried" in rest
     assert inside
     assert not any(Path(f"/proc/{pid}").exists() for pid in inside)
-    records = Folder(tmp_path / "sweeps" / "tried").trials
+    records = SweepFolder(tmp_path / "sweeps" / "tried").trials
     assert records.ended[0].state == DONE
     assert len(records.lost) <= 1
 
@@ -247,7 +247,7 @@ def children_of(pid: int) -> list[int]:
 @pytest.mark.slow
 def test_the_best_setting_is_measured_over_many_games(tmp_path: Path) -> None:
     path = write_sweep(tmp_path, RANGES, "confirm = 1", HEAD)
-    file, folder = read_sweep(str(path)), Folder.make(tmp_path / "out", path.read_bytes(), {})
+    file, folder = read_sweep(str(path)), SweepFolder.make(tmp_path / "out", path.read_bytes(), {})
     best = Trial(0, {"ppo.lr": 1e-3, "ppo.epochs": 2}, DONE, 0.5)
     found = confirm(file, folder, Direct("strength"), best)
     assert best_of([best]) is best

@@ -26,7 +26,7 @@ def tuned(words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 def check(report: dict[str, Any], game: str) -> None:
     """Nothing unmeasured is recommended, and the file says what the report says."""
-    timed = [look["settings"] for look in report["looks"] if "gain" in look]
+    timed = [trial["settings"] for trial in report["trials"] if "gain" in trial]
     assert report["settings"] in timed
     if report["better"]:
         assert report["confirmed"] and report["gain"]["low"] > 0 and report["turns"] >= 1

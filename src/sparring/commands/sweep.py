@@ -19,14 +19,14 @@ from sparring.commands.shared.stopping import Interrupted, interruptible
 from sparring.config.tools import SweepConfig
 from sparring.errors import SparringError
 from sparring.sweep.sampling import load_optuna, too_few
-from sparring.sweep.space import shown
+from sparring.sweep.space import show_setting
 from sparring.sweep.sweep import (
     POPULATIONS,
-    Outcome,
     Sweep,
-    conduct,
-    described,
+    SweepResult,
+    describe,
     prepare,
+    run_sweep,
     write_results,
 )
 from sparring.sweep.trials import DONE, FAILED, PRUNED, SCORE, STRENGTH, Trial, best_of, finished
@@ -42,7 +42,7 @@ def run(config: SweepConfig) -> int:
     sweep = prepare(config)
     if config.dry_run:
         if config.json:
-            print_json(described(sweep, Outcome(list(sweep.there), best_of(sweep.there))))
+            print_json(describe(sweep, SweepResult(list(sweep.there), best_of(sweep.there))))
         else:
             show_plan(sweep)
         return OK
@@ -59,13 +59,13 @@ def run(config: SweepConfig) -> int:
     found.pictures = drawn(sweep, found)
     write_results(sweep, found)
     if config.json:
-        print_json(described(sweep, found))
+        print_json(describe(sweep, found))
     else:
         show(sweep, found)
     return OK if found.best else NOTHING
 
 
-def with_bar(sweep: Sweep) -> Outcome:
+def with_bar(sweep: Sweep) -> SweepResult:
     """Do the work and tell how far it is."""
     search = sweep.file.search
     total = max(sweep.cost.trials or search.trials or len(sweep.there) + 1, len(sweep.there))
@@ -80,7 +80,7 @@ def with_bar(sweep: Sweep) -> Outcome:
             side = "the best setting" if trial.settings else "the preset"
             tell(f"{side} with seed {trial.seed}: {outcome(trial)}", steps)
 
-        return conduct(sweep, arrived=ended, confirmed=confirmed)
+        return run_sweep(sweep, on_trial=ended, confirmed=confirmed)
 
 
 def tell(line: str, steps: ProgressBar) -> None:
@@ -120,12 +120,12 @@ def interval(trial: Trial) -> str:
 
 
 def words(trial: Trial) -> str:
-    return ", ".join(f"{name}={shown(value)}" for name, value in trial.settings.items())
+    return ", ".join(f"{name}={show_setting(value)}" for name, value in trial.settings.items())
 
 
-def drawn(sweep: Sweep, found: Outcome) -> list[Path]:
+def drawn(sweep: Sweep, found: SweepResult) -> list[Path]:
     """Draw what was found; a disk without space for a picture spoils nothing."""
-    from sparring.sweep.pictures import draw_sweep
+    from sparring.sweep.charts import draw_sweep
 
     if not any(trial.state == DONE for trial in found.trials):
         return []
@@ -195,7 +195,7 @@ def cost_words(sweep: Sweep) -> str:
     return f"about {whole:.1f} minutes ({parts}; a trial {cost.each_s / 60:.1f})"
 
 
-def show(sweep: Sweep, found: Outcome) -> None:
+def show(sweep: Sweep, found: SweepResult) -> None:
     """Show the best trials, what matters, and whether it was confirmed."""
     show_best(sweep, found.trials)
     states = {
@@ -235,14 +235,14 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
     for trial in done[:BEST_SHOWN]:
         cells = [str(trial.number), shown_value(trial), interval(trial).strip("()")]
         cells += [f"{trial.decisions:,}", f"{trial.seconds:.0f}"]
-        table.add_row(*cells, *(shown(trial.settings[name]) for name in names))
+        table.add_row(*cells, *(show_setting(trial.settings[name]) for name in names))
     if done:
         print_table(table)
     if len(done) > BEST_SHOWN:
         echo(f"and {len(done) - BEST_SHOWN} more")
 
 
-def show_confirmed(sweep: Sweep, found: Outcome) -> None:
+def show_confirmed(sweep: Sweep, found: SweepResult) -> None:
     """Say what fresh seeds say."""
     assert found.confirmed
     sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}

@@ -17,21 +17,21 @@ from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError
 from sparring.machine import format_bytes, machine_info, warn_if_busy
 from sparring.speed.timer import TimerProcess
+from sparring.sweep.charts import make_page, strength_page
 from sparring.sweep.grid import Grid, make_grid
-from sparring.sweep.knobs import switched
-from sparring.sweep.pictures import make_page, strength_page
-from sparring.sweep.points import MARK, file_for, settings_of, write_settings
-from sparring.sweep.race import Look, Outcome, Race
-from sparring.sweep.strength import (
+from sparring.sweep.parameters import show_value
+from sparring.sweep.settings import MARK, file_for, settings_of, write_settings
+from sparring.sweep.speed_search import SpeedResult, SpeedSearch, SpeedTrial
+from sparring.sweep.strength_search import (
     QUARTER,
-    Found,
-    Halving,
-    StoppedError,
-    Trainer,
-    reached,
-    told_times,
+    StrengthResult,
+    SuccessiveHalving,
+    TrainingStoppedError,
+    TrialTrainer,
+    describe_times,
+    target_time,
 )
-from sparring.sweep.timings import Clock
+from sparring.sweep.timings import TimeBudget
 
 OK = 0
 STATE_TEXTS = {
@@ -56,10 +56,10 @@ def run(config: TuneConfig) -> int:
     facts = machine_info()
     warn_if_busy(facts["load_average"])
     found, code = search_settings(config, grid)
-    if isinstance(found, Found):
+    if isinstance(found, StrengthResult):
         tried, lines, what = len(found.trials), strength_verdict(found), "time to a strength"
     else:
-        tried = sum(look.gain is not None for look in found.looks)
+        tried = sum(trial.gain is not None for trial in found.trials)
         lines, what = [verdict(found), *altered_line(found)], "speed"
     if not tried:  # stopped before anything was measured
         raise Interrupted(code - 128)
@@ -69,11 +69,13 @@ def run(config: TuneConfig) -> int:
     table = settings_of(grid.base, config.config, found.best, config.set)
     write_settings(path, table, [MARK, command, "", *lines, ", ".join(where), facts["date"]])
     title, shown = f"{config.game}: tuned for {what}", (lines[0].partition(";")[0], *where)
-    if isinstance(found, Found):
+    if isinstance(found, StrengthResult):
         page, table = strength_page(title, shown, found), trials_table(found)
     else:
-        page, table = make_page(title, shown, found, grid.knobs), looks_table(found)
-        lines.append(f"preset: {', '.join(f'{k} {switched(v)}' for k, v in found.preset.items())}")
+        page, table = make_page(title, shown, found, grid.parameters), speed_table(found)
+        lines.append(
+            f"preset: {', '.join(f'{k} {show_value(v)}' for k, v in found.preset.items())}"
+        )
     pictures = drawn(partial(write_page, page, pictures_of(path)))
     if config.json:
         head = {"command": "tune", "game": config.game, "algo": grid.base.algo}
@@ -85,44 +87,46 @@ def run(config: TuneConfig) -> int:
     return code
 
 
-def search_settings(config: TuneConfig, grid: Grid) -> tuple[Outcome | Found, int]:
+def search_settings(config: TuneConfig, grid: Grid) -> tuple[SpeedResult | StrengthResult, int]:
     """Search until it is done, time is up, or a signal comes; return the result so far."""
-    clock = Clock(60 * config.minutes)
-    with TimerProcess() as timer, ProgressBar(f"tune {config.game}", round(clock.seconds)) as bar:
+    budget = TimeBudget(60 * config.minutes)
+    with TimerProcess() as timer, ProgressBar(f"tune {config.game}", round(budget.total_s)) as bar:
 
         def watch(doing: str) -> None:
-            bar.reach(min(round(clock.gone), bar.total), doing)
+            bar.reach(min(round(budget.elapsed_s), bar.total), doing)
 
-        strategy: Race | Halving = Race(timer, grid, clock, room=grid.room, watch=watch)
+        strategy: SpeedSearch | SuccessiveHalving = SpeedSearch(
+            timer, grid, budget, room=grid.memory_limit, watch=watch
+        )
         if config.goal == "strength":
-            train = Trainer(grid, QUARTER * clock.seconds)
-            strategy = Halving(grid, train, clock, target=config.target, watch=watch)
+            train = TrialTrainer(grid, QUARTER * budget.total_s)
+            strategy = SuccessiveHalving(grid, train, budget, target=config.target, watch=watch)
         try:
             with interruptible():
                 return strategy.run(), OK
         except Interrupted as signal:
             return strategy.found, signal.code
-        except StoppedError as stopped:
+        except TrainingStoppedError as stopped:
             return strategy.found, 128 + stopped.number
 
 
-def verdict(found: Outcome) -> str:
+def verdict(found: SpeedResult) -> str:
     """Return the result of a search for speed as one sentence."""
     if not found.better:
         text = f"nothing was better than the preset ({per_s(found.preset_rate)} decisions/s)"
         if found.tried_best:
-            tried = found.tried_best.point.beside(found.preset)
+            tried = found.tried_best.point.describe_changes(found.preset)
             text += f"; {tried} seemed better but was not confirmed: {found.tried_best.why}"
         return text
     assert found.gain
     rates = f"{per_s(found.preset_rate)} to {per_s(found.rate)} decisions/s"
-    text = f"{found.gain}, {rates}: {found.best.beside(found.preset)}"
+    text = f"{found.gain}, {rates}: {found.best.describe_changes(found.preset)}"
     if found.confirmed:
         return f"{text}; timed {found.gain.turns} times in turn with the preset"
     return f"{text}; stopped before it was timed in full"
 
 
-def altered_line(found: Outcome) -> list[str]:
+def altered_line(found: SpeedResult) -> list[str]:
     """Return a note about settings that change what is learned."""
     if not found.altered:
         return []
@@ -132,17 +136,20 @@ def altered_line(found: Outcome) -> list[str]:
     ]
 
 
-def strength_verdict(found: Found) -> list[str]:
+def strength_verdict(found: StrengthResult) -> list[str]:
     """Return the result of a search for strength as sentences."""
     if math.isnan(found.target):
         return ["nothing was measured: the preset had no evaluation in its time; more --minutes"]
     source = "given" if found.given else "what the preset reached in a quarter of the time"
     lines = [f"target {found.target:.3f} ({source})"]
-    preset = told_times(found.times(found.preset))
+    preset = describe_times(found.times(found.preset))
     if found.finalist is None:
         lines.insert(0, f"nothing could be compared; the preset: {preset}; more --minutes")
     else:
-        name, times = found.finalist.beside(found.preset), told_times(found.times(found.finalist))
+        name, times = (
+            found.finalist.describe_changes(found.preset),
+            describe_times(found.times(found.finalist)),
+        )
         if found.better:
             lines.insert(0, f"{name}: {times} to the target; the preset: {preset}")
         else:
@@ -151,7 +158,7 @@ def strength_verdict(found: Found) -> list[str]:
     return [*lines, "seeds are few: time to a target varies by more than two of them show"]
 
 
-def end_line(found: Outcome | Found) -> list[str]:
+def end_line(found: SpeedResult | StrengthResult) -> list[str]:
     """Return a note about a search that ended early."""
     words = {
         "interrupted": "stopped: this is the result so far",
@@ -201,33 +208,33 @@ def per_s(rate: float) -> str:
     return label(rate, "rate")
 
 
-def looks_table(found: Outcome) -> Any:
+def speed_table(found: SpeedResult) -> Any:
     table = make_table(
         ("settings", "decisions/s", "to the preset", "turns", "memory", ""),
         numbers=("decisions/s", "to the preset", "turns", "memory"),
         least=("memory", "turns"),
     )
-    for look in found.looks:
-        table.add_row(*cells(look, found))
+    for trial in found.trials:
+        table.add_row(*cells(trial, found))
     return table
 
 
-def cells(look: Look, found: Outcome) -> tuple[str, ...]:
-    name = found.name(look.point)
-    size = format_bytes(look.bytes) if look.bytes else ""
-    verdict = STATE_TEXTS.get(look.state, look.state)
-    if look.point == found.best and found.better:
+def cells(trial: SpeedTrial, found: SpeedResult) -> tuple[str, ...]:
+    name = found.name(trial.point)
+    size = format_bytes(trial.bytes) if trial.bytes else ""
+    verdict = STATE_TEXTS.get(trial.state, trial.state)
+    if trial.point == found.best and found.better:
         verdict = "chosen"
-    if look.why:
-        verdict = f"{verdict}: {look.why}"
-    if not look.gain:
+    if trial.why:
+        verdict = f"{verdict}: {trial.why}"
+    if not trial.gain:
         return name, "", "", "", size, verdict
-    gain = "" if look.state == "preset" else str(look.gain)
-    turns = str(look.gain.turns) if look.gain.turns else ""
-    return name, per_s(look.rate), gain, turns, size, verdict
+    gain = "" if trial.state == "preset" else str(trial.gain)
+    turns = str(trial.gain.turns) if trial.gain.turns else ""
+    return name, per_s(trial.rate), gain, turns, size, verdict
 
 
-def trials_table(found: Found) -> Any:
+def trials_table(found: StrengthResult) -> Any:
     table = make_table(
         ("settings", "seed", "trained", "strength", "to the target", ""),
         numbers=("seed", "trained", "strength", "to the target"),
@@ -235,7 +242,7 @@ def trials_table(found: Found) -> Any:
     for trial in found.trials:
         name = found.name(trial.settings)
         last = f"{trial.curve[-1][2]:.3f}" if trial.curve else ""
-        time = reached(trial, found.target)
+        time = target_time(trial, found.target)
         sooner = "" if time is None else f"{time:.1f} s"
         table.add_row(name, str(trial.seed), f"{trial.seconds:.1f} s", last, sooner, trial.why)
     return table

@@ -1,1 +1,1 @@
-"""A search over settings by whole trainings."""
+"""Hyperparameter search: `sparring sweep` over whole trainings, `sparring tune` from a preset."""

@@ -1,4 +1,4 @@
-"""The file of a sweep: settings of `sparring train`, how to search, and the ranges."""
+"""Reads the file of a sweep: settings of `sparring train`, the table [sweep], and the ranges."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparring.config.ranges import Checked, at_least, between, one_of
 from sparring.config.synonyms import like
 from sparring.config.tools import SweepConfig
 from sparring.errors import ConfigError, suggestion
-from sparring.sweep.space import Range, read_ranges
+from sparring.sweep.space import SearchRange, read_ranges
 from sparring.sweep.trials import STRENGTH
 from sparring.training.planning.settings import read_file, said_by
 
@@ -23,14 +23,14 @@ USUAL_WARM_UP = 5
 MIN_WARM_UP = 3
 MAX_TRIALS = 100_000
 MAY_CHANGE = frozenset({"trials", "minutes", "at_once", "confirm"})
-"""What may be otherwise when a sweep goes on."""
+"""Keys of [sweep] that may change when a sweep is resumed."""
 BARRED = {
     **dict.fromkeys(("name", "runs"), "the sweep names its runs itself"),
     **dict.fromkeys(("seeds", "population", "vary"), "trials are what differs; use [sweep.ranges]"),
     **dict.fromkeys(("config", "json", "dry_run"), "it is no setting of a training"),
     "cluster": "use sparring sweep --cluster",
 }
-"""Settings that such a file does not have, and why."""
+"""Settings that the file of a sweep must not have, and why."""
 FIXED = {
     **BARRED,
     **dict.fromkeys(("minutes", "updates", "decisions", "episodes"), "trials have one budget"),
@@ -40,46 +40,46 @@ FIXED = {
     "init": 'use warm_start = "nearest" in [sweep]',
     "phases": "give files with phases: curriculum = [...]",
 }
-"""Settings that no range may be about, and why."""
+"""Settings without a range, and why."""
 
 
 @dataclass(frozen=True)
-class Search(Checked, section="sweep"):
-    """How a sweep searches: the table [sweep]."""
+class SearchConfig(Checked, section="sweep"):
+    """The table [sweep]."""
 
     sampler: Annotated[str, one_of("random", "tpe", "gp")] = "tpe"
     trials: Annotated[int, between(0, MAX_TRIALS)] = 0
-    """How many at most; 0: as many as the minutes allow."""
+    """Maximum number of trials; 0: as many as the minutes allow."""
     minutes: Annotated[float, at_least(0)] = 0.0
-    """For all trials and their confirmation; 0: as long as the trials take."""
+    """Time for all trials and their confirmation; 0: no limit."""
     at_once: Annotated[int, between(0, 1024)] = 0
-    """Trials at the same time; 0: as many as pay."""
+    """Trials that run at once; 0: chosen automatically."""
     seed: Annotated[int, between(0, 2**31 - 1)] = 0
     prune: int = USUAL_WARM_UP
-    """Trials that end before one is pruned; 0: none is pruned."""
+    """Finished trials before pruning starts; 0: no pruning."""
     confirm: Annotated[int, between(0, 64)] = 3
-    """Fresh seeds of the best setting and of the file's own; 0: nothing is confirmed."""
+    """Seeds of the confirmation, for best setting and preset; 0: no confirmation."""
     warm_start: Annotated[str, one_of("", NEAREST)] = ""
-    """nearest: trials begin with the weights of the nearest one that was trained."""
+    """nearest: trials start with the weights of the nearest finished trial."""
     raised: str = STRENGTH
 
 
 @dataclass(frozen=True)
 class SweepFile:
-    """Everything that a file says."""
+    """Contents of the file of a sweep."""
 
     where: str
-    """Its path, as messages name it."""
+    """Its path, for messages."""
     settings: Mapping[str, Any]
-    """Of `sparring train`: what all trials share."""
-    search: Search
-    ranges: Mapping[str, Range]
+    """Settings of `sparring train` that all trials share."""
+    search: SearchConfig
+    ranges: Mapping[str, SearchRange]
     table: Mapping[str, Any]
-    """All of it, as it was read."""
+    """The whole file as TOML values."""
 
 
 def read_sweep(path: str) -> SweepFile:
-    """Read a file; whatever is wrong with it is said in one line."""
+    """Read and validate the file of a sweep."""
     table = read_file(path)
     asked = table.get("sweep")
     if not isinstance(asked, Mapping):
@@ -101,10 +101,10 @@ def read_sweep(path: str) -> SweepFile:
     return SweepFile(path, settings, search, ranges, table)
 
 
-def read_search(given: Mapping[str, Any], where: str) -> Search:
-    """Read the table [sweep] but for its ranges."""
-    words = {field.name: field.name for field in fields(Search)}
-    words["raise"] = words.pop("raised")  # which Python keeps for itself
+def read_search(given: Mapping[str, Any], where: str) -> SearchConfig:
+    """Read the table [sweep] without its ranges."""
+    words = {field.name: field.name for field in fields(SearchConfig)}
+    words["raise"] = words.pop("raised")  # a keyword of Python
     for key in given:
         if key not in words:
             raise ConfigError(
@@ -118,11 +118,11 @@ def read_search(given: Mapping[str, Any], where: str) -> Search:
             f"{where}: sweep.raise {found['raised']!r}: give a word, such as strength"
         )
     with said_by(where):
-        return Search(**found)
+        return SearchConfig(**found)
 
 
 def read_prune(value: Any, where: str) -> int:
-    """Read whether, or after how many trials, hopeless ones are ended early."""
+    """Read sweep.prune: a switch, or the number of finished trials before pruning starts."""
     if isinstance(value, bool):
         return USUAL_WARM_UP if value else 0
     if isinstance(value, int) and MIN_WARM_UP <= value <= MAX_TRIALS:
@@ -134,24 +134,24 @@ def read_prune(value: Any, where: str) -> int:
 
 
 def check_setting(name: str, where: str) -> None:
-    """Refuse a range of what is no setting, or of one that trials have to share."""
+    """Raise for a range of an unknown setting, or of one that all trials share."""
     first, _, rest = name.partition(".")
-    said = f"{where}: range {name!r}"
+    prefix = f"{where}: range {name!r}"
     if first in FIXED:
-        raise ConfigError(f"{said}: {FIXED[first]}; leave it out")
+        raise ConfigError(f"{prefix}: {FIXED[first]}; leave it out")
     if first == "set" and not rest:
-        raise ConfigError(f'{said} names no flag of the game; for example "set.num_players"')
+        raise ConfigError(f'{prefix} names no flag of the game; for example "set.num_players"')
     if first in ("set", "roles"):
-        return  # the game knows which there are
+        return  # the game validates them
     known = paths_of(TrainConfig)
     if name not in known:
-        raise ConfigError(f"{said}: no such setting{like(name, known)}")
+        raise ConfigError(f"{prefix}: no such setting{like(name, known)}")
 
 
 def check_once(
-    name: str, settings: Mapping[str, Any], ranges: Mapping[str, Range], where: str
+    name: str, settings: Mapping[str, Any], ranges: Mapping[str, SearchRange], where: str
 ) -> None:
-    """Refuse two ranges of one setting."""
+    """Raise for two ranges of one setting."""
     for other in ranges:
         if other != name and other.startswith(f"{name}."):
             raise ConfigError(f"{where}: ranges {name!r} and {other!r} are about one setting")
@@ -160,9 +160,11 @@ def check_once(
 
 
 def with_options(file: SweepFile, options: SweepConfig) -> SweepFile:
-    """What the file says with what the command line says instead."""
-    told = {name: getattr(options, name) for name in ("minutes", "trials", "sampler", "at_once")}
-    search = replace(file.search, **{name: value for name, value in told.items() if value})
+    """Return the file with the command line's options."""
+    overrides = {
+        name: getattr(options, name) for name in ("minutes", "trials", "sampler", "at_once")
+    }
+    search = replace(file.search, **{name: value for name, value in overrides.items() if value})
     if not search.trials and not search.minutes:
         search = replace(search, trials=USUAL_TRIALS)
     settings = dict(file.settings)
@@ -172,13 +174,13 @@ def with_options(file: SweepFile, options: SweepConfig) -> SweepFile:
 
 
 def differences(before: SweepFile, now: SweepFile) -> list[str]:
-    """Where two files of one sweep differ in what it has tried so far; one line each."""
+    """Return the differences of two files that matter to finished trials, one line each."""
     found = []
     for key in dict.fromkeys((*before.settings, *now.settings)):
         one, two = before.settings.get(key), now.settings.get(key)
         if one != two:
             found.append(f"{key} was {one!r}, is {two!r}")
-    for field in fields(Search):
+    for field in fields(SearchConfig):
         one, two = getattr(before.search, field.name), getattr(now.search, field.name)
         if one != two and field.name not in MAY_CHANGE:
             found.append(f"sweep.{field.name} was {one!r}, is {two!r}")

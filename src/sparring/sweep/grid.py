@@ -1,4 +1,4 @@
-"""The points that `sparring tune` may try: their settings, whether they fit, who is near whom."""
+"""Candidates of `sparring tune`: their settings, memory and neighbors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sparring.machine import cores, format_bytes, free_memory
 from sparring.pools.custom.make import env_info
 from sparring.pools.limits import bytes_per_game
 from sparring.speed.rounds import has_replay
-from sparring.sweep.knobs import (
+from sparring.sweep.parameters import (
     BATCH,
     DEVICE,
     GAMES,
@@ -29,62 +29,62 @@ from sparring.sweep.knobs import (
     STEPS,
     THREADS,
     WORKERS,
-    Ground,
-    Point,
-    chosen,
-    knobs_of,
+    Candidate,
+    TuneContext,
+    select_parameters,
+    tunable_parameters,
 )
-from sparring.sweep.space import Range
+from sparring.sweep.space import SearchRange
 from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import members_of, merged, with_preset
 
 Move = Mapping[str, int]
-"""Knobs, and by how many values each is turned."""
-TOGETHER: tuple[dict[str, int], ...] = (
+"""Parameters, and by how many values each is moved."""
+COUPLED: tuple[dict[str, int], ...] = (
     {GAMES: 1, "minibatch": 1},
     {GAMES: 1, STEPS: -1},
     {GAMES: 1, THREADS: 1},
     {GAMES: 1, WORKERS: 1},
     {"minibatch": 1, THREADS: 1},
 )
-"""Knobs that hold each other back: turned together they may pay where neither does alone."""
-ROOM = 0.8
-"""Share of the free memory that points which are open at once may take."""
+"""Parameters that depend on each other: moved together they may pay where neither does alone."""
+MEMORY_SHARE = 0.8
+"""Share of the free memory for all candidates that are open at once."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Settings to begin with, and what is turned in them."""
+    """Settings to start from, and the parameters to tune."""
 
     base: TrainConfig
-    knobs: tuple[Range, ...]
+    parameters: tuple[SearchRange, ...]
     rules: Rules
-    own: bool = False
-    """The games are an environment of somebody's own, whose size nobody knows."""
+    is_custom: bool = False
+    """Whether the game is a custom environment, whose size is unknown."""
     max_bytes: int = 0
-    """That a training may take. 0: any number."""
-    _configs: dict[Point, TrainConfig] = field(default_factory=dict, compare=False, repr=False)
-    _bytes: dict[Point, int] = field(default_factory=dict, compare=False, repr=False)
+    """Maximum bytes of a training; 0: no limit."""
+    _configs: dict[Candidate, TrainConfig] = field(default_factory=dict, compare=False, repr=False)
+    _bytes: dict[Candidate, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def preset(self) -> Point:
-        return Point(tuple((knob.name, knob.start) for knob in self.knobs))
+    def preset(self) -> Candidate:
+        return Candidate(tuple((parameter.name, parameter.start) for parameter in self.parameters))
 
-    def config(self, point: Point) -> TrainConfig:
-        """The settings of a point, complete, as a run would have them."""
+    def config(self, point: Candidate) -> TrainConfig:
+        """Return the complete settings of a candidate."""
         if point not in self._configs:
             self._configs[point] = merged(self.base, point.table, "tune")
         return self._configs[point]
 
-    def rows(self, point: Point) -> int:
-        """About how many rows a rollout has."""
+    def rows(self, point: Candidate) -> int:
+        """Estimate the rows of a rollout."""
         collect = self.base.collect
         games = int(point.get(GAMES, collect.games))
         return games * int(point.get(STEPS, collect.steps)) * max(self.rules.rows, 1)
 
-    def why_not(self, point: Point) -> str:
-        """Say why a point is not worth opening, "" if it is."""
+    def unsupported_reason(self, point: Candidate) -> str:
+        """Return why a candidate is not worth trying, "" if it is."""
         config = self.config(point)
         rows, games = self.rows(point), config.collect.games
         if int(point.get(MINIBATCH.get(config.algo, ""), 0)) > rows:
@@ -98,15 +98,15 @@ class Grid:
             return f"needs {format_bytes(needed)} of memory, at most {format_bytes(self.max_bytes)}"
         return ""
 
-    def bytes(self, point: Point) -> int:
-        """About how much memory games, rollout and replay take."""
+    def bytes(self, point: Candidate) -> int:
+        """Estimate the bytes of games, rollout and replay."""
         if point in self._bytes:
             return self._bytes[point]
         config, rules, row = self.config(point), self.rules, self.rules.obs_bytes
         steps = config.collect.steps
-        on_gpu = config.device != "cpu" and config.pool != "cpu" and not self.own
-        each = rollout_bytes(rules, row, steps) + (0 if self.own else bytes_per_game(rules))
-        if on_gpu:  # a quarter of the rows once more, for cut games, and samples
+        on_gpu = config.device != "cpu" and config.pool != "cpu" and not self.is_custom
+        each = rollout_bytes(rules, row, steps) + (0 if self.is_custom else bytes_per_game(rules))
+        if on_gpu:  # a quarter of the rows again for truncated games, and samples
             each += -(-steps // 4) * rules.rows * row
             each += LIST_BYTES * places_per_game(rules, steps)
         total = config.collect.games * each
@@ -115,81 +115,81 @@ class Grid:
         self._bytes[point] = total
         return total
 
-    def rounds(self, point: Point) -> int:
-        """Rounds that hold two gradient steps at the least: where batches are large, some make
-        none.
-        """
+    def rounds(self, point: Candidate) -> int:
+        """Return the number of rounds that has at least two gradient steps."""
         batch = int(point.get(BATCH, 0))
         return max(1, math.ceil(2 * batch / self.base.replay.ratio / self.rows(point)))
 
-    def around(self, point: Point, known: Set[str]) -> list[Point]:
-        """All points that one move of any length leads to; of several knobs only known ones."""
-        longest = max(len(knob.choices) for knob in self.knobs) - 1
+    def neighbors(self, point: Candidate, known: Set[str]) -> list[Candidate]:
+        """Return all candidates one move away; coupled moves only of `known` parameters."""
+        longest = max(len(parameter.choices) for parameter in self.parameters) - 1
         moves = [move for stride in range(1, longest + 1) for move in self.moves(stride)]
-        return self.reached(point, (one for one in moves if len(one) == 1 or known >= one.keys()))
+        return self.apply_moves(
+            point, (one for one in moves if len(one) == 1 or known >= one.keys())
+        )
 
-    def reached(self, point: Point, moves: Iterable[Move]) -> list[Point]:
-        """Where moves lead to, each point once."""
-        found = (self.shifted(point, move) for move in moves)
+    def apply_moves(self, point: Candidate, moves: Iterable[Move]) -> list[Candidate]:
+        """Return the candidates that moves lead to, each once."""
+        found = (self.moved(point, move) for move in moves)
         return list(dict.fromkeys(there for there in found if there is not None))
 
     def moves(self, stride: int) -> list[Move]:
-        """Ways to go from a point: every knob up and down, then some of them together."""
-        names = [knob.name for knob in self.knobs]
+        """Return all moves: every parameter up and down, then coupled ones."""
+        names = [parameter.name for parameter in self.parameters]
         here = {name.rpartition(".")[2]: name for name in names} | {name: name for name in names}
         if BATCH in here:
             here["minibatch"] = BATCH
-        pairs = [pair for pair in TOGETHER if here.keys() >= pair.keys()]
+        pairs = [pair for pair in COUPLED if here.keys() >= pair.keys()]
         return [
             {here[name]: sign * way * stride for name, way in move.items()}
             for move in [*({name: 1} for name in names), *pairs]
             for sign in (1, -1)
         ]
 
-    def shifted(self, point: Point, move: Move) -> Point | None:
-        """Where a move leads, or as far as there are values; None if nowhere."""
+    def moved(self, point: Candidate, move: Move) -> Candidate | None:
+        """Return the candidate that a move leads to; None if all its values are at an end."""
         changes = {}
-        for knob in self.knobs:
-            if way := move.get(knob.name):
-                at = knob.choices.index(point[knob.name])
-                to = min(max(at + way, 0), len(knob.choices) - 1)
+        for parameter in self.parameters:
+            if way := move.get(parameter.name):
+                at = parameter.choices.index(point[parameter.name])
+                to = min(max(at + way, 0), len(parameter.choices) - 1)
                 if to == at:
                     return None
-                changes[knob.name] = knob.choices[to]
-        return point.turned(changes)
+                changes[parameter.name] = parameter.choices[to]
+        return point.replaced(changes)
 
     @property
-    def room(self) -> int:
-        """Bytes that points which are open at once may take together."""
+    def memory_limit(self) -> int:
+        """Maximum bytes of all candidates that are open at once."""
         if self.max_bytes:
             return self.max_bytes
         free = free_memory() if self.base.device == CPU else torch.cuda.mem_get_info()[0]
-        return round(ROOM * free)
+        return round(MEMORY_SHARE * free)
 
 
 def make_grid(config: TuneConfig) -> Grid:
-    """Check everything, and return what is tried. Nothing is opened or measured yet."""
+    """Validate the settings and return the grid; nothing is opened or measured yet."""
     settings = read_settings(config)
     plan = resolve(members_of(settings), played=False)
-    own = is_factory(settings.game)
-    ground = Ground(
+    is_custom = is_factory(settings.game)
+    context = TuneContext(
         cores=cores(),
         threads=plan.threads,
         device=plan.device,
         games_on=plan.games_on,
         gpu=torch.cuda.is_available(),
-        own=own,
-        fixed_games=bool(own and env_info(settings.game).games),
+        is_custom=is_custom,
+        fixed_games=bool(is_custom and env_info(settings.game).games),
     )
     free = config.device == settings.device == "auto"
-    known = knobs_of(settings, ground, free_device=free)
-    knobs = chosen(known, config.only, same_learning=config.same_learning)
-    # What is written is what was timed: on this device, whatever other machines have.
+    known = tunable_parameters(settings, context, free_device=free)
+    parameters = select_parameters(known, config.only, same_learning=config.same_learning)
+    # The written settings name the device that was timed.
     settings = replace(settings, device=plan.device)
-    grid = Grid(settings, tuple(knobs), plan.rules, own, round(config.gigabytes * 2**30))
-    for knob in knobs:
-        for value in knob.choices:  # what somebody typed is refused now, not on the way
-            grid.config(grid.preset.turned({knob.name: value}))
+    grid = Grid(settings, tuple(parameters), plan.rules, is_custom, round(config.gigabytes * 2**30))
+    for parameter in parameters:
+        for value in parameter.choices:  # raises now for invalid values of the user
+            grid.config(grid.preset.replaced({parameter.name: value}))
     needed = grid.bytes(grid.preset)
     if grid.max_bytes and needed > grid.max_bytes:
         raise ConfigError(
@@ -200,7 +200,7 @@ def make_grid(config: TuneConfig) -> Grid:
 
 
 def read_settings(config: TuneConfig) -> TrainConfig:
-    """What `sparring train` would train with; settings of several runs or machines are refused."""
+    """Return the settings of `sparring train`; raise for those of several runs or machines."""
     base = with_preset(config.game, config.config, algo=config.algo)
     device = base.device if config.device == "auto" else config.device
     if uses_gpu(device):
@@ -210,7 +210,7 @@ def read_settings(config: TuneConfig) -> TrainConfig:
         "device": device,
         "set": (*base.set, *config.set),
     }
-    if base.workers == "auto":  # what pays is found here
+    if base.workers == "auto":  # tune finds the best number
         changes["workers"] = "0"
     settings: TrainConfig = merged(base, changes, "tune")
     usual = TrainConfig()

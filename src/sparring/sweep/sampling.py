@@ -1,9 +1,9 @@
-"""What is tried next, and what has mattered so far.
+"""Proposes the settings of trials (optuna), and computes the importance of ranges.
 
-What is next is a function of what was tried so far, the seed and the trial's number. Every trial
-has a study of its own, made from the records, so that a sweep that goes on asks as one that was
-never interrupted. Trials that are under way count as such: the samplers keep away from them. One
-that failed counts as the worst there was, so that it is not tried again nearby.
+A proposal is a function of the trials so far, the seed and the trial's number. Every trial makes a
+new study from the log, so that a resumed sweep proposes the same as an uninterrupted one. Running
+trials are part of the study, so that samplers avoid them. A failed trial counts as the worst one:
+its neighborhood is avoided.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
-from sparring.sweep.knobs import Point
-from sparring.sweep.space import CHOICE, FLOAT, INT, Range, same
+from sparring.sweep.parameters import Candidate
+from sparring.sweep.space import CHOICE, FLOAT, INT, SearchRange, same
 from sparring.sweep.trials import FAILED, RUNNING, Trial, finished
 
 Floats = npt.NDArray[np.float64]
 FEW_ORDERS = 24
-"""Orders that are choices of their own; of more, items have keys and are sorted by them."""
+"""Maximum number of permutations that are choices; longer ones are sorted by keys."""
 STARTUP = 10
-"""Random trials at the beginning, at most."""
+"""Maximum number of random trials at the start."""
 LEAST, MIN_EACH = 8, 2
-"""Trials that have to have gone to their end before what matters is said: in all, and by range."""
+"""Finished trials before importance is computed: in all, and per range."""
 TRIES = 8
-"""How often another point is asked for instead of one that was tried already."""
+"""Attempts to propose settings that were not tried yet."""
 SLOPE, BEND, BEND_SPREAD, CROSS, SWITCH = 0.12, -0.03, 0.05, 0.03, 0.25
-"""What is thought before anything was seen, per doubling: how steep, how bent (more of anything
-stops to pay some time), how much two depend on each other; and what a switch may bring."""
+"""Prior of the gain model per doubling: slope, mean and std of the curvature (returns diminish),
+interaction of two parameters; and the effect of a two-valued parameter."""
 MISFIT = 0.03
-"""How far a parabola is off."""
+"""Standard deviation of the model error."""
 
 
 def load_optuna() -> Any:
-    """Return the library, or say how to get it."""
+    """Import optuna, or raise with the command that installs it."""
     try:
         import optuna
     except ImportError:
@@ -53,8 +53,8 @@ def load_optuna() -> Any:
     return optuna
 
 
-def distributions_of(ranges: Mapping[str, Range]) -> dict[str, Any]:
-    """The same ranges as the library has them, by the names that it knows."""
+def distributions_of(ranges: Mapping[str, SearchRange]) -> dict[str, Any]:
+    """Return the ranges as optuna's distributions."""
     known = load_optuna().distributions
     found: dict[str, Any] = {}
     for name, one in ranges.items():
@@ -74,8 +74,8 @@ def distributions_of(ranges: Mapping[str, Range]) -> dict[str, Any]:
     return found
 
 
-def is_line(one: Range) -> bool:
-    """Whether choices lie on a line: rising numbers, or schedules whose first values rise."""
+def is_line(one: SearchRange) -> bool:
+    """Whether choices are ordered: rising numbers, or schedules with rising first values."""
     if one.kind != CHOICE:
         return False
     try:
@@ -85,8 +85,8 @@ def is_line(one: Range) -> bool:
     return all(before < after for before, after in pairwise(firsts))
 
 
-def choices_of(one: Range) -> Sequence[Any]:
-    """All values of a choice, or of an order that has few; none of what has too many."""
+def choices_of(one: SearchRange) -> Sequence[Any]:
+    """Return all values of a choice or a short permutation; none of a long one."""
     if one.kind == CHOICE:
         return one.choices
     if math.factorial(len(one.choices)) > FEW_ORDERS:
@@ -94,12 +94,12 @@ def choices_of(one: Range) -> Sequence[Any]:
     return [list(order) for order in permutations(one.choices)]
 
 
-def keys_of(one: Range) -> list[str]:
+def keys_of(one: SearchRange) -> list[str]:
     return [f"{one.name}#{item}" for item in range(len(one.choices))]
 
 
-def as_params(ranges: Mapping[str, Range], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as the library has them: choices by number, orders by number or by keys."""
+def as_params(ranges: Mapping[str, SearchRange], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert settings to optuna's parameters: choices by index, long permutations by keys."""
     found: dict[str, Any] = {}
     for name, one in ranges.items():
         value = settings[name]
@@ -114,8 +114,8 @@ def as_params(ranges: Mapping[str, Range], settings: Mapping[str, Any]) -> dict[
     return found
 
 
-def as_settings(ranges: Mapping[str, Range], params: Mapping[str, Any]) -> dict[str, Any]:
-    """The way back."""
+def as_settings(ranges: Mapping[str, SearchRange], params: Mapping[str, Any]) -> dict[str, Any]:
+    """Invert `as_params`."""
     found: dict[str, Any] = {}
     for name, one in ranges.items():
         if one.is_number:
@@ -141,7 +141,9 @@ def make_sampler(kind: str, seed: int, startup: int) -> Any:
     return samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=startup)
 
 
-def make_study(ranges: Mapping[str, Range], trials: Iterable[Trial], sampler: Any = None) -> Any:
+def make_study(
+    ranges: Mapping[str, SearchRange], trials: Iterable[Trial], sampler: Any = None
+) -> Any:
     optuna = load_optuna()
     study = optuna.create_study(direction="maximize", sampler=sampler)
     states, known = optuna.trial.TrialState, distributions_of(ranges)
@@ -159,7 +161,7 @@ def make_study(ranges: Mapping[str, Range], trials: Iterable[Trial], sampler: An
 
 
 def propose(
-    ranges: Mapping[str, Range],
+    ranges: Mapping[str, SearchRange],
     trials: Sequence[Trial],
     *,
     kind: str,
@@ -168,10 +170,10 @@ def propose(
     wanted: int = 0,
     fixed: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The settings of trial `number`. The same arguments give the same answer.
+    """Propose the settings of trial `number`. The same arguments give the same result.
 
-    trials: those that have ended, and those that are under way. wanted: how many there will be,
-    0 if nobody knows. fixed: values that are given.
+    trials: finished and running ones. wanted: expected number of trials, 0 if unknown.
+    fixed: values that are given.
     """
     optuna, known = load_optuna(), distributions_of(ranges)
     startup = min(STARTUP, max(wanted // 4, 2)) if wanted else STARTUP
@@ -194,8 +196,8 @@ def propose(
     return settings
 
 
-def too_few(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> str:
-    """Say that there are too few trials to tell what matters, "" if there are enough."""
+def too_few(trials: Sequence[Trial], ranges: Mapping[str, SearchRange]) -> str:
+    """Return why importance cannot be computed, "" if it can."""
     done, wanted = finished(trials), max(LEAST, MIN_EACH * len(ranges))
     if len(done) < wanted:
         return f"too few trials to tell what matters: {len(done)} of at least {wanted}"
@@ -204,11 +206,10 @@ def too_few(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> str:
     return ""
 
 
-def importance(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> dict[str, float]:
-    """The share of every range in what tells good trials from others, the largest first.
+def importance(trials: Sequence[Trial], ranges: Mapping[str, SearchRange]) -> dict[str, float]:
+    """Return the importance of every range, largest first; {} with too few trials.
 
-    PED-ANOVA (Watanabe et al., 2023); {} where there are too few trials. Shares add up to 1. The
-    keys of an order count together.
+    PED-ANOVA (Watanabe et al., 2023). Shares add up to 1; the keys of a permutation count together.
     """
     if too_few(trials, ranges):
         return {}
@@ -222,47 +223,46 @@ def importance(trials: Sequence[Trial], ranges: Mapping[str, Range]) -> dict[str
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
-class Guess:
-    """What is thought of all points of a grid: which is worth a try, from all that were seen.
+class GainModel:
+    """Model of the log gain over the preset, which chooses the next candidate to time.
 
-    The logarithm of the gain over the preset as a parabola over doublings of every knob, with a
-    term for each two that hold each other back: Bayes's linear regression, in closed form, where
-    the library has no say. It only says what is looked at next; what is claimed was timed.
+    Bayesian linear regression in closed form, quadratic in the doublings of every parameter, with
+    interactions of each two. Reported gains are timed, never predicted.
     """
 
-    def __init__(self, knobs: Sequence[Range]) -> None:
-        self.knobs = knobs
-        numeric = [len(knob.choices) > 2 for knob in knobs]
+    def __init__(self, parameters: Sequence[SearchRange]) -> None:
+        self.parameters = parameters
+        numeric = [len(parameter.choices) > 2 for parameter in parameters]
         self.bent = [at for at, many in enumerate(numeric) if many]
-        pairs = math.comb(len(knobs), 2)
-        self.mean = np.array([0.0] * len(knobs) + [BEND] * len(self.bent) + [0.0] * pairs)
+        pairs = math.comb(len(parameters), 2)
+        self.mean = np.array([0.0] * len(parameters) + [BEND] * len(self.bent) + [0.0] * pairs)
         slopes = [SLOPE if many else SWITCH for many in numeric]
         spread = np.array(slopes + [BEND_SPREAD] * len(self.bent) + [CROSS] * pairs)
         self.precision: Floats = np.diag(1 / spread**2)
         self.weighted: Floats = self.precision @ self.mean
         self._solve()
 
-    def learn(self, point: Point, gain: float, variance: float) -> None:
-        """Take in the logarithm of a gain over the preset."""
+    def learn(self, point: Candidate, gain: float, variance: float) -> None:
+        """Update with a log gain over the preset."""
         row, weight = self.features(point), 1 / (variance + MISFIT**2)
         self.precision = self.precision + weight * np.outer(row, row)
         self.weighted = self.weighted + weight * gain * row
         self._solve()
 
-    def gain(self, point: Point) -> tuple[float, float]:
-        """What is expected of a point, and how far that may be off."""
+    def gain(self, point: Candidate) -> tuple[float, float]:
+        """Return mean and standard deviation of a candidate's log gain."""
         row = self.features(point)
         return float(row @ self.mean), math.sqrt(float(row @ self.spread @ row) + MISFIT**2)
 
-    def improvement(self, point: Point, best: float) -> float:
-        """By how much a point is expected to be better than the best, where it is."""
+    def improvement(self, point: Candidate, best: float) -> float:
+        """Return the expected improvement of a candidate over the best."""
         mean, spread = self.gain(point)
         usual, z = NormalDist(), (mean - best) / spread
         return (mean - best) * usual.cdf(z) + spread * usual.pdf(z)
 
-    def features(self, point: Point) -> Floats:
-        """A point in numbers: doublings, their squares, their products."""
-        x = [turned(knob, point) for knob in self.knobs]
+    def features(self, point: Candidate) -> Floats:
+        """Return the features of a candidate: doublings, their squares, their products."""
+        x = [steps_from_start(parameter, point) for parameter in self.parameters]
         squares = [x[at] * x[at] for at in self.bent]
         return np.array(x + squares + [a * b for a, b in combinations(x, 2)])
 
@@ -271,9 +271,9 @@ class Guess:
         self.mean = self.spread @ self.weighted
 
 
-def turned(knob: Range, point: Point) -> float:
-    """How far a knob is from where it began: doublings of numbers, places of other values."""
-    value, start = point[knob.name], knob.start
+def steps_from_start(parameter: SearchRange, point: Candidate) -> float:
+    """Return the distance from the start: doublings of numbers, index steps of other values."""
+    value, start = point[parameter.name], parameter.start
     if type(value) is int and type(start) is int and value > 0 and start > 0:
         return math.log2(value / start)
-    return float(knob.choices.index(value) - knob.choices.index(start))
+    return float(parameter.choices.index(value) - parameter.choices.index(start))

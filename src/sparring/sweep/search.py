@@ -1,4 +1,4 @@
-"""The search: ask for settings, have them trained, and confirm the best with fresh seeds."""
+"""Runs trials until trials or time are used up, and confirms the best with fresh seeds."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from sparring.config import TrainConfig
 from sparring.league.intervals import welch_95
 from sparring.league.statistics import Estimate, improvement_estimate
 from sparring.sweep.file import NEAREST, SweepFile
-from sparring.sweep.points import config_at
-from sparring.sweep.record import CONFIRM, Folder, Records
 from sparring.sweep.sampling import propose
+from sparring.sweep.settings import config_at
 from sparring.sweep.space import nearest_trained
+from sparring.sweep.storage import CONFIRM, SweepFolder, TrialLog
 from sparring.sweep.trials import (
     BEST,
     DONE,
     PRESET,
     RUNNING,
+    Evaluation,
     Executor,
-    Job,
     Judge,
-    Point,
     Trial,
-    never,
-    why_pruned,
+    TrialJob,
+    never_prune,
+    prune_reason,
 )
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.settings import budget_of
 
 START_S = 8.0
-"""Seconds in which a process begins: libraries, games, graphs."""
+"""Seconds to start a process: libraries, games, graphs."""
 FRESH = 1_000_000
-"""Seeds of the confirmation begin so far behind those of the search."""
+"""Offset from the seeds of the search to those of the confirmation."""
 FINAL_GAMES = 2048
-"""Games of each run that confirms against each opponent, where the file says nothing: seeds differ
-by more than so many games leave open."""
+"""Games of a confirmation run against each opponent, unless the file sets them: the differences
+between seeds are larger than the error of this many games."""
 KEEP = "keep the preset"
-Noticed = Callable[[Trial], None]
+OnTrial = Callable[[Trial], None]
 
 
-def carry_out(
+def run_trials(
     file: SweepFile,
-    folder: Folder,
-    records: Records,
+    folder: SweepFolder,
+    records: TrialLog,
     executor: Executor,
     more: Callable[[int], list[Trial]],
     *,
-    noticed: Noticed,
-    judge: Judge = never,
+    on_trial: OnTrial,
+    judge: Judge = never_prune,
 ) -> None:
-    """Have trials trained until there are no more; all are written down when they begin and end.
+    """Run trials until `more` returns none; log all when they start and end.
 
-    more: the next ones, at most so many. noticed: called with every trial that has ended.
+    more: returns the next trials, at most this many. on_trial: called with every finished trial.
     """
     running: dict[int, Trial] = {}
     while True:
         batch = more(executor.free) if executor.free else []
         for trial in batch:
-            folder.clear_run(run_name(trial))  # what one that was lost has left
+            folder.clear_run(run_name(trial))  # of an interrupted session
             running[trial.number] = trial
             records.put(trial)
         if batch:
@@ -72,7 +72,7 @@ def carry_out(
         for trial in executor.wait():
             del running[trial.number]
             records.put(trial)
-            noticed(trial)
+            on_trial(trial)
 
 
 def run_name(trial: Trial) -> str:
@@ -81,8 +81,8 @@ def run_name(trial: Trial) -> str:
     return f"trial-{trial.number:04d}"
 
 
-def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
-    """The training of a trial; one that confirms is measured over many games."""
+def job_of(file: SweepFile, folder: SweepFolder, trial: Trial) -> TrialJob:
+    """Return the job of a trial; confirmation runs play many final games."""
     name, confirms = run_name(trial), "side" in trial.extra
     config = config_at(file, trial.settings, seed=trial.seed, name=name, folder=str(folder.path))
     if trial.init:
@@ -90,34 +90,34 @@ def job_of(file: SweepFile, folder: Folder, trial: Trial) -> Job:
     if confirms and "final_games" not in file.settings.get("eval", {}):
         games = min(config.eval.final_games, FINAL_GAMES)
         config = replace(config, eval=replace(config.eval, final_games=games))
-    return Job(trial, config, confirms)
+    return TrialJob(trial, config, confirms)
 
 
 @dataclass
-class Search:
-    """A search that is under way."""
+class TrialSearch:
+    """A running search."""
 
     file: SweepFile
-    folder: Folder
+    folder: SweepFolder
     executor: Executor
     config: TrainConfig
-    """The file's own settings."""
+    """Settings of the file, without values of the ranges."""
     reserve: Callable[[float], float] = lambda _usual_s: 0.0
-    """Seconds to be left for what comes behind it, by those of a trial."""
+    """Seconds to reserve for the confirmation, given those of a trial."""
     wanted: int = 0
-    """About how many trials there will be, where the file does not say it."""
-    arrived: Noticed = lambda _trial: None
-    """Called with every trial that ends."""
+    """Expected number of trials, if the file does not set it."""
+    on_trial: OnTrial = lambda _trial: None
+    """Called with every finished trial."""
 
     def __post_init__(self) -> None:
-        self.records: Records = self.folder.trials
+        self.records: TrialLog = self.folder.trials
         self._again = self.records.lost
         self._started, self._spent = time.perf_counter(), self.folder.spent_s
 
     def run(self) -> list[Trial]:
         """Search until there are enough trials, or no time for another one."""
         where = (self.file, self.folder, self.records, self.executor)
-        carry_out(*where, self._next, noticed=self._ended, judge=self._judge)
+        run_trials(*where, self._next, on_trial=self._ended, judge=self._judge)
         return self.records.ended
 
     @property
@@ -125,7 +125,7 @@ class Search:
         return self._spent + time.perf_counter() - self._started
 
     def _next(self, room: int) -> list[Trial]:
-        """The trials that begin together: first those that were lost, then fresh ones."""
+        """Return the trials to start together: interrupted ones first, then new ones."""
         batch, self._again = self._again[:room], self._again[room:]
         wanted = self.file.search.trials
         while len(batch) < room:
@@ -136,7 +136,7 @@ class Search:
         return batch
 
     def _fresh(self, number: int, batch: Sequence[Trial]) -> Trial:
-        """A trial that nobody has tried."""
+        """Return a new trial."""
         search, waiting = self.file.search, {trial.number for trial in self._again}
         known = {**self.records.trials, **{trial.number: trial for trial in batch}}
         shared = self.executor.shared if batch else ()
@@ -153,7 +153,7 @@ class Search:
         return Trial(number, settings, RUNNING, seed=seed, init=self._first_weights(settings))
 
     def _first_weights(self, settings: dict[str, Any]) -> str:
-        """The run whose weights a trial begins with, "" for none."""
+        """Return the run with the initial weights of a trial, "" for none."""
         if self.file.search.warm_start != NEAREST:
             return ""
         mine = config_at(self.file, settings)
@@ -175,38 +175,38 @@ class Search:
         needed = START_S + usual_s + self.reserve(usual_s)
         return self.spent_s + needed <= minutes * 60
 
-    def _judge(self, _number: int, curve: Sequence[Point]) -> str:
-        by = int(budget_of(self.config)[0] != "minutes")  # at equal decisions: the clock has no say
-        return why_pruned(curve, self.records.ended, warm_up=self.file.search.prune, by=by)
+    def _judge(self, _number: int, curve: Sequence[Evaluation]) -> str:
+        by = int(budget_of(self.config)[0] != "minutes")  # then at equal decisions
+        return prune_reason(curve, self.records.ended, warm_up=self.file.search.prune, by=by)
 
     def _ended(self, trial: Trial) -> None:
-        self.folder.spend(self.spent_s)
-        self.arrived(trial)
+        self.folder.save_seconds(self.spent_s)
+        self.on_trial(trial)
 
 
 def same_net(one: TrainConfig, two: TrainConfig) -> bool:
-    """Whether the one can begin with the weights of the other."""
+    """Whether two configurations have networks of the same shape."""
     nets = [(config.net, config.algo, config.hierarchy, config.roles) for config in (one, two)]
     if nets[0] != nets[1]:
         return False
     if one.set == two.set:
         return True
-    mine, theirs = rules_of(one), rules_of(two)  # flags may decide what is seen and done
+    mine, theirs = rules_of(one), rules_of(two)  # flags may change observations and actions
     sizes = [(rules.actions, rules.box, rules.features) for rules in (mine, theirs)]
     return sizes[0] == sizes[1]
 
 
 @dataclass(frozen=True)
-class Confirmed:
-    """What fresh seeds say."""
+class Confirmation:
+    """Results of the confirmation with fresh seeds."""
 
     best: tuple[float, ...]
-    """Values of the best setting, a seed each."""
+    """Values of the best setting by seed."""
     preset: tuple[float, ...]
-    """Values of the file's own settings with the same seeds."""
+    """Values of the file's settings with the same seeds."""
     runs: tuple[str, ...]
     failed: tuple[str, ...] = ()
-    """What is wrong with runs that failed."""
+    """Errors of failed runs."""
 
     @property
     def difference(self) -> Estimate:
@@ -215,7 +215,7 @@ class Confirmed:
 
     @property
     def stronger(self) -> Estimate:
-        """How probably a run of the best setting is stronger than one of the preset."""
+        """Probability that a run of the best setting is stronger than one of the preset."""
         there = self.best and self.preset
         return improvement_estimate(self.best, self.preset) if there else Estimate(0.5)
 
@@ -226,7 +226,7 @@ class Confirmed:
 
     @property
     def missing(self) -> str:
-        """A run of the best setting that failed: the others would be the lucky ones."""
+        """A failed run of the best setting; without it the values would be biased."""
         return next((line for line in self.failed if line.startswith(f"{BEST}-")), "")
 
     def plain(self) -> dict[str, Any]:
@@ -235,7 +235,6 @@ class Confirmed:
 
     @property
     def verdict(self) -> str:
-        """The same in a sentence."""
         if not self.best or not self.preset:
             why = self.failed[0] if self.failed else "nothing was trained"
             return f"the best setting was not confirmed: {why}; {KEEP}"
@@ -255,44 +254,43 @@ class Confirmed:
 
 
 def difference_of(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
-    """By how much the mean of the one is above that of the other, with Welch's 95 % interval."""
+    """Return the difference of means with Welch's 95 % interval."""
     value, half = fmean(ours) - fmean(theirs), welch_95(ours, theirs)
     return Estimate(value) if half is None else Estimate(value, value - half, value + half)
 
 
 def confirm(
     file: SweepFile,
-    folder: Folder,
+    folder: SweepFolder,
     executor: Executor,
     best: Trial,
-    told: Noticed = lambda _trial: None,
-) -> Confirmed:
-    """Train the best setting and the file's own with seeds that the search never had.
+    on_trial: OnTrial = lambda _trial: None,
+) -> Confirmation:
+    """Train the best setting and the file's settings with seeds that the search did not use.
 
-    What an earlier time has confirmed of the same setting is not trained again.
+    Finished confirmation runs of the same setting are not repeated.
     """
     records = folder.confirming
     if any(known.extra.get("of") != best.settings for known in records.trials.values()):
-        forget(folder)
+        remove_confirmation(folder)
         records = folder.confirming
-    runs, there = planned(file, best), {ended.number for ended in records.ended}
+    runs, there = confirmation_trials(file, best), {ended.number for ended in records.ended}
     waiting = [trial for trial in runs if trial.number not in there]
 
     def more(room: int) -> list[Trial]:
         batch, waiting[:] = waiting[:room], waiting[room:]
         return batch
 
-    carry_out(file, folder, records, executor, more, noticed=told)
-    return judged([records.trials[trial.number] for trial in runs])
+    run_trials(file, folder, records, executor, more, on_trial=on_trial)
+    return summarize([records.trials[trial.number] for trial in runs])
 
 
-def judged(trials: Sequence[Trial]) -> Confirmed:
-    """What the runs say together."""
+def summarize(trials: Sequence[Trial]) -> Confirmation:
     values: dict[str, list[float]] = {BEST: [], PRESET: []}
     for trial in trials:
         if trial.state == DONE and trial.value is not None:
             values[trial.extra["side"]].append(trial.value)
-    return Confirmed(
+    return Confirmation(
         best=tuple(values[BEST]),
         preset=tuple(values[PRESET]),
         runs=tuple(trial.run for trial in trials if trial.run),
@@ -300,8 +298,8 @@ def judged(trials: Sequence[Trial]) -> Confirmed:
     )
 
 
-def planned(file: SweepFile, best: Trial) -> list[Trial]:
-    """The runs of a confirmation: seed by seed, the best setting and the file's own."""
+def confirmation_trials(file: SweepFile, best: Trial) -> list[Trial]:
+    """Return the confirmation runs: for each seed the best setting and the file's settings."""
     first = int(file.settings.get("seed", 0)) + FRESH
     found: list[Trial] = []
     for seed in range(file.search.confirm):
@@ -311,8 +309,8 @@ def planned(file: SweepFile, best: Trial) -> list[Trial]:
     return found
 
 
-def forget(folder: Folder) -> None:
-    """Remove what confirmed another setting."""
+def remove_confirmation(folder: SweepFolder) -> None:
+    """Remove the confirmation runs of another setting."""
     for trial in folder.confirming.trials.values():
         folder.clear_run(run_name(trial))
     (folder.path / CONFIRM).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A whole sweep: what it will cost, where trials are trained, and what was found, written down."""
+"""Runs a sweep: estimates its cost, chooses where trials run, and writes the results."""
 
 from __future__ import annotations
 
@@ -17,53 +17,51 @@ from sparring.errors import ConfigError
 from sparring.machine import cores
 from sparring.output_files import check_folder
 from sparring.store.files import write_atomic
-from sparring.sweep.children import Children, populated
-from sparring.sweep.file import Search as SearchTable
-from sparring.sweep.file import SweepFile, differences, read_sweep, with_options
-from sparring.sweep.points import check_points, preset_of, ranges_shared, write_settings
-from sparring.sweep.record import FILE, TRIALS, Folder
+from sparring.sweep.executor import ProcessExecutor, populated
+from sparring.sweep.file import SearchConfig, SweepFile, differences, read_sweep, with_options
 from sparring.sweep.sampling import importance
-from sparring.sweep.search import START_S, Confirmed, Noticed, Search, confirm
-from sparring.sweep.space import shown
-from sparring.sweep.trials import Executor, Trial, best_of, check_raised
+from sparring.sweep.search import START_S, Confirmation, OnTrial, TrialSearch, confirm
+from sparring.sweep.settings import check_points, preset_of, ranges_shared, write_settings
+from sparring.sweep.space import show_setting
+from sparring.sweep.storage import FILE, TRIALS, SweepFolder
+from sparring.sweep.trials import Executor, Trial, best_of, check_objective
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.placement import uses_gpu
 from sparring.training.planning.settings import budget_of
 from sparring.training.records.run import finite
 
 EVALUATION_S = 3.0
-"""Seconds for the evaluation at the end of a trial."""
+"""Seconds of the evaluation at the end of a trial."""
 MEASURING_S = 4.0
-"""Seconds for the games at the end of a run that confirms."""
+"""Seconds of the final games of a confirmation run."""
 POPULATIONS = "populations"
 SWEEPS = Path("sweeps")
 PRESET, RESULTS = "best.toml", "results.json"
 MEMBERS = 8
-"""Of a population, where nobody says how many."""
-KEPT = ("minutes", "trials", "sampler", "at_once", "device", "cluster")
-"""What the command line says that holds when a sweep goes on."""
+"""Default size of a population."""
+SAVED_OPTIONS = ("minutes", "trials", "sampler", "at_once", "device", "cluster")
+"""Command line options that are saved with a sweep and apply when it is resumed."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where trials are trained."""
+class Placement:
+    """Where trials run, and how many at once."""
 
     kind: str
     """processes, populations or cluster."""
     at_once: int
     threads: int
-    """Of every process."""
+    """Threads of every process."""
     shared: tuple[str, ...] = ()
-    """Ranges of which members of a population have one value."""
+    """Ranges that have one value for all members of a population."""
     cluster: str = ""
 
     def executor(self, raised: str) -> Executor:
-        """Whoever trains there."""
         if self.cluster:
-            from sparring.sweep.tasks import Tasks
+            from sparring.sweep.ray_executor import RayExecutor
 
-            return Tasks(self.cluster, raised, at_once=self.at_once, threads=self.threads)
-        return Children(
+            return RayExecutor(self.cluster, raised, at_once=self.at_once, threads=self.threads)
+        return ProcessExecutor(
             raised,
             at_once=self.at_once,
             threads=self.threads,
@@ -72,10 +70,10 @@ class Place:
         )
 
     def confirm_s(self, seeds: int, trial_s: float) -> float:
-        """Seconds of a confirmation: the best setting and the preset, each with so many seeds.
+        """Estimate the seconds of a confirmation: best setting and preset, `seeds` runs each.
 
-        trial_s: of a trial with its evaluation. Members of a population are measured in turn; where
-        some ranges are shared, the best setting and the preset are no members of one.
+        trial_s: seconds of a trial with its evaluation. Members of a population are evaluated one
+        after the other; with shared ranges, best setting and preset need two populations.
         """
         if not seeds:
             return 0.0
@@ -87,15 +85,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Cost:
-    """Trials and seconds; None where the budget of a trial is not in minutes."""
+    """Estimated trials and seconds; None if the budget of a trial is not in minutes."""
 
     trials: int | None
     at_once: int
     each_s: float | None
-    """Of a trial."""
+    """Seconds of a trial."""
     search_s: float | None
     confirm_s: float | None
-    """Of the confirmation; None where a trial's own time is not known."""
+    """Seconds of the confirmation; None if those of a trial are unknown."""
     why: str = ""
 
     def plain(self) -> dict[str, Any]:
@@ -104,8 +102,8 @@ class Cost:
         return {**asdict(self), "seconds": sum(known) if len(known) == len(parts) else None}
 
 
-def cost_of(search: SearchTable, config: TrainConfig, place: Place) -> Cost:
-    """Estimate it: trials by minutes by how many run at once, confirmation, evaluations."""
+def cost_of(search: SearchConfig, config: TrainConfig, place: Placement) -> Cost:
+    """Estimate trials and seconds of search and confirmation."""
     kind, amount = budget_of(config)
     trials = search.trials or None
     if kind != "minutes":
@@ -126,54 +124,54 @@ def cost_of(search: SearchTable, config: TrainConfig, place: Place) -> Cost:
 
 @dataclass(frozen=True)
 class Sweep:
-    """A sweep that was checked and may begin, or go on."""
+    """A validated sweep, ready to start or resume."""
 
     file: SweepFile
     config: TrainConfig
-    """The file's own settings."""
-    folder: Folder
-    place: Place
+    """Settings of the file, without values of the ranges."""
+    folder: SweepFolder
+    place: Placement
     cost: Cost
     options: Mapping[str, Any]
-    """Of the command line, to be kept."""
+    """Command line options to save."""
     there: Sequence[Trial] = ()
-    """Trials of earlier times."""
+    """Finished trials of earlier sessions."""
 
     @property
     def trained(self) -> SweepFile:
-        """The file with the threads that a trial has here."""
+        """The file with the number of threads of a trial."""
         threads = self.file.settings.get("threads") or self.place.threads
         return replace(self.file, settings={**self.file.settings, "threads": threads})
 
 
 @dataclass
-class Outcome:
-    """What a sweep has found."""
+class SweepResult:
+    """Results of a sweep."""
 
     trials: list[Trial]
     best: Trial | None
     importance: dict[str, float] = field(default_factory=dict)
-    confirmed: Confirmed | None = None
+    confirmed: Confirmation | None = None
     preset: Path | None = None
     pictures: list[Path] = field(default_factory=list)
 
 
 def prepare(options: SweepConfig) -> Sweep:
-    """Check everything about a sweep; nothing is written yet."""
+    """Validate a sweep; nothing is written yet."""
     given = Path(options.file)
     if given.is_dir():
         if options.out:
             raise ConfigError(f"--out {options.out}: {given} goes on where it is; leave it out")
-        folder = Folder(given)
+        folder = SweepFolder(given)
         if not folder.is_sweep:
             raise ConfigError(f"{given} is no sweep: {FILE} is missing; give a TOML file")
         path = given / FILE
     else:
         path = given
         out = options.out or SWEEPS / given.stem
-        folder = Folder(check_folder(out, "--out" if options.out else ""))
+        folder = SweepFolder(check_folder(out, "--out" if options.out else ""))
     file = read_sweep(str(path))
-    options = with_kept(options, folder)
+    options = with_saved_options(options, folder)
     before = read_sweep(str(folder.path / FILE)) if folder.is_sweep else None
     file = with_options(file, options)
     if before is not None:
@@ -181,29 +179,29 @@ def prepare(options: SweepConfig) -> Sweep:
     elif folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
         raise ConfigError(f"{folder.path} is there already and no sweep; choose another --out")
     config = check_points(file)
-    check_raised(file.search.raised, config, rules_of(config), file.where)
-    place = choose_place(file, config, options)
+    check_objective(file.search.raised, config, rules_of(config), file.where)
+    place = choose_placement(file, config, options)
     cost = cost_of(file.search, config, place)
     check_time(file, cost)
     records = folder.trials
     check_tried(list(records.trials.values()), file, folder)
-    kept = {name: getattr(options, name) for name in KEPT}
+    kept = {name: getattr(options, name) for name in SAVED_OPTIONS}
     return Sweep(file, config, folder, place, cost, kept, records.ended)
 
 
-def with_kept(options: SweepConfig, folder: Folder) -> SweepConfig:
-    """Options of which nothing is said now are those of the beginning."""
+def with_saved_options(options: SweepConfig, folder: SweepFolder) -> SweepConfig:
+    """Return options with the saved values of those that are not set now."""
     usual = SweepConfig("")
     before = folder.options if folder.is_sweep else {}
     trusted.allow_remembered(folder.path / FILE, before)
-    silent = [name for name in KEPT if getattr(options, name) == getattr(usual, name)]
+    silent = [name for name in SAVED_OPTIONS if getattr(options, name) == getattr(usual, name)]
     return replace(options, **{name: before[name] for name in silent if name in before})
 
 
-def check_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
-    """Refuse to go on under a file that asks for another search."""
-    told = {key: value for key, value in folder.options.items() if key in KEPT}
-    found = differences(with_options(before, replace(SweepConfig(""), **told)), now)
+def check_unchanged(before: SweepFile, now: SweepFile, folder: SweepFolder) -> None:
+    """Raise if the file of a resumed sweep has changed."""
+    saved = {key: value for key, value in folder.options.items() if key in SAVED_OPTIONS}
+    found = differences(with_options(before, replace(SweepConfig(""), **saved)), now)
     if found:
         raise ConfigError(
             f"{folder.path} was begun otherwise: {'; '.join(found)}; put it back, or begin another "
@@ -211,8 +209,8 @@ def check_unchanged(before: SweepFile, now: SweepFile, folder: Folder) -> None:
         )
 
 
-def check_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> None:
-    """Refuse trials that the ranges of the file could not have come to."""
+def check_tried(trials: Sequence[Trial], file: SweepFile, folder: SweepFolder) -> None:
+    """Raise if a saved trial has a value outside the ranges."""
     for trial in trials:
         for name, value in trial.settings.items():
             if name not in file.ranges or value not in file.ranges[name]:
@@ -223,7 +221,7 @@ def check_tried(trials: Sequence[Trial], file: SweepFile, folder: Folder) -> Non
 
 
 def check_time(file: SweepFile, cost: Cost) -> None:
-    """Refuse a time in which not one trial would end."""
+    """Raise if not even one trial fits into the time."""
     if file.search.minutes and cost.trials == 0 and cost.each_s:
         needed = (cost.each_s + (cost.confirm_s or 0)) / 60
         raise ConfigError(
@@ -233,81 +231,83 @@ def check_time(file: SweepFile, cost: Cost) -> None:
         )
 
 
-def choose_place(file: SweepFile, config: TrainConfig, options: SweepConfig) -> Place:
-    """Decide where trials are trained, and how many at once."""
+def choose_placement(file: SweepFile, config: TrainConfig, options: SweepConfig) -> Placement:
+    """Choose where trials run, and how many at once."""
     wanted, most = file.search.at_once, file.search.trials or 1024
     threads = config.threads or (1 if cores() < 4 else 2)
     if options.cluster:
         here = max(1, cores() // threads) if options.cluster == "local" else 0
-        return Place("cluster", wanted or here, threads, cluster=options.cluster)
+        return Placement("cluster", wanted or here, threads, cluster=options.cluster)
     if uses_gpu(config.device):
         shared = tuple(ranges_shared(file) if populated(config) else file.ranges)
         if set(shared) == set(file.ranges):  # a population would be one setting with several seeds
-            return Place("processes", wanted or 1, config.threads or cores())
+            return Placement("processes", wanted or 1, config.threads or cores())
         members = wanted or min(MEMBERS, most)
-        return Place(POPULATIONS, members, config.threads or cores(), shared)
-    return Place("processes", wanted or max(1, min(cores() // threads, most)), threads)
+        return Placement(POPULATIONS, members, config.threads or cores(), shared)
+    return Placement("processes", wanted or max(1, min(cores() // threads, most)), threads)
 
 
-def conduct(
-    sweep: Sweep, *, arrived: Noticed = lambda _: None, confirmed: Noticed = lambda _: None
-) -> Outcome:
+def run_sweep(
+    sweep: Sweep, *, on_trial: OnTrial = lambda _: None, confirmed: OnTrial = lambda _: None
+) -> SweepResult:
     """Search, confirm, and write everything down. The callbacks see trials end."""
     folder = sweep.folder
     if not folder.is_sweep:
-        Folder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
+        SweepFolder.make(folder.path, Path(sweep.file.where).read_bytes(), sweep.options)
     trusted.remember(folder.path / FILE, trusted.strings_in([sweep.file.table, sweep.options]))
-    with folder.held():
-        folder.keep(sweep.options)
+    with folder.locked():
+        folder.save_options(sweep.options)
         executor = sweep.place.executor(sweep.file.search.raised)
         try:
-            return searched(sweep, executor, arrived, confirmed)
+            return run_search(sweep, executor, on_trial, confirmed)
         finally:
             executor.close()
 
 
-def searched(sweep: Sweep, executor: Executor, arrived: Noticed, confirmed: Noticed) -> Outcome:
-    """The same with somebody who trains."""
+def run_search(
+    sweep: Sweep, executor: Executor, on_trial: OnTrial, confirmed: OnTrial
+) -> SweepResult:
+    """Search and confirm with an executor, and write the results."""
     file, folder, count = sweep.trained, sweep.folder, sweep.file.search.confirm
     place = replace(sweep.place, at_once=executor.at_once)
-    search = Search(
+    search = TrialSearch(
         file,
         folder,
         executor,
         sweep.config,
         reserve=lambda each: place.confirm_s(count, each),
         wanted=sweep.cost.trials or 0,
-        arrived=arrived,
+        on_trial=on_trial,
     )
     trials = search.run()
-    found = Outcome(trials, best_of(trials), importance(trials, file.ranges))
+    found = SweepResult(trials, best_of(trials), importance(trials, file.ranges))
     if found.best is not None:
         found.preset = write_preset(sweep, found.best, None)
         if count:
             found.confirmed = confirm(file, folder, executor, found.best, confirmed)
             found.preset = write_preset(sweep, found.best, found.confirmed)
-        folder.spend(search.spent_s)
+        folder.save_seconds(search.spent_s)
     write_results(sweep, found)
     return found
 
 
-def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmed | None) -> Path:
-    """Write the best setting as a file that `sparring train --config` takes."""
+def write_preset(sweep: Sweep, best: Trial, confirmed: Confirmation | None) -> Path:
+    """Write the best setting to a file for `sparring train --config`."""
     path = sweep.folder.path / PRESET
-    values = ", ".join(f"{name} = {shown(value)}" for name, value in best.settings.items())
+    values = ", ".join(f"{name} = {show_setting(value)}" for name, value in best.settings.items())
     said = [f"The best of {sweep.folder.path}, trial {best.number}: {values}"]
     said.append(confirmed.verdict if confirmed else "Not confirmed with fresh seeds.")
     write_settings(path, preset_of(sweep.file, best.settings), said)
     return path
 
 
-def write_results(sweep: Sweep, found: Outcome) -> None:
-    data = json.dumps(described(sweep, found), indent=2, allow_nan=False) + "\n"
+def write_results(sweep: Sweep, found: SweepResult) -> None:
+    data = json.dumps(describe(sweep, found), indent=2, allow_nan=False) + "\n"
     write_atomic(sweep.folder.path / RESULTS, data.encode())
 
 
-def described(sweep: Sweep, found: Outcome) -> dict[str, Any]:
-    """Everything that was found, as JSON has it."""
+def describe(sweep: Sweep, found: SweepResult) -> dict[str, Any]:
+    """Return all results as JSON values."""
     found_so = {
         "folder": str(sweep.folder.path),
         "game": sweep.config.game,

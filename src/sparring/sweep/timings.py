@@ -1,4 +1,4 @@
-"""Timings of points in turn: how much faster one is than another, and how sure that is."""
+"""Timings of candidates: how much faster one is than another, with intervals."""
 
 from __future__ import annotations
 
@@ -16,63 +16,62 @@ from sparring.machine import format_bytes
 from sparring.speed.rounds import Measurement, steady
 from sparring.speed.timer import OpenSessions, Timer, UnfitError, is_memory
 from sparring.sweep.grid import Grid
-from sparring.sweep.knobs import Point, Value
+from sparring.sweep.parameters import Candidate, Value
 
 ENOUGH = 4
-"""Turns that say themselves how much they vary."""
+"""Turns from which their own variance is used."""
 USUAL_NOISE, TAKEN_FOR = 0.05, 4.0
-"""What a ratio of two timings varies by before anything is known, and for how many it counts."""
+"""Prior standard deviation of a log ratio of timings, and its weight in turns."""
 
 
-class Clock:
-    """How much time is left."""
+class TimeBudget:
+    """Time limit of a search."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
-        self.seconds, self.now, self.began = seconds, now, now()
+        self.total_s, self.now, self.start = seconds, now, now()
 
     @property
-    def gone(self) -> float:
-        return self.now() - self.began
+    def elapsed_s(self) -> float:
+        return self.now() - self.start
 
     @property
-    def left(self) -> float:
-        return self.seconds - self.gone
+    def left_s(self) -> float:
+        return self.total_s - self.elapsed_s
 
 
 @dataclass
-class Answer:
-    """What came of a search from a preset: another point, or the preset itself."""
+class TuneResult:
+    """Result of tune: the preset, or another candidate."""
 
-    preset: Point
-    best: Point
+    preset: Candidate
+    best: Candidate
     ended: Literal["done", "time", "interrupted"] = "done"
     seconds: float = 0.0
-    """All of it, starting processes included."""
+    """Total time, including the start of processes."""
 
     @property
     def better(self) -> bool:
         return self.best != self.preset
 
     def name(self, settings: Mapping[str, Value]) -> str:
-        """What differs from the preset, in words."""
-        return Point(tuple(settings.items())).beside(self.preset) or "preset"
+        return Candidate(tuple(settings.items())).describe_changes(self.preset) or "preset"
 
     @contextmanager
-    def timed(self, clock: Clock) -> Iterator[None]:
-        """Note how long a search took, and whether it was interrupted."""
+    def timed(self, budget: TimeBudget) -> Iterator[None]:
+        """Record the time of a search, and whether it was interrupted."""
         try:
             yield
         except BaseException:
             self.ended = "interrupted"
             raise
         finally:
-            self.seconds = clock.gone
+            self.seconds = budget.elapsed_s
 
     def plain(self) -> dict[str, Any]:
         return {
             "better": self.better,
             "settings": dict(self.best),
-            "beside_preset": self.best.beside(self.preset),
+            "changes": self.best.describe_changes(self.preset),
             "preset": dict(self.preset),
             "ended": self.ended,
             "seconds": round(self.seconds, 2),
@@ -81,17 +80,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Gain:
-    """A ratio minus one, with its 95 % interval."""
+    """Relative gain with its 95 % interval."""
 
     value: float
     low: float
     high: float
     turns: int = 0
-    """How often both were timed in turn."""
+    """Number of alternate timings."""
 
     @classmethod
     def of_logs(cls, middle: float, half: float, turns: int) -> Gain:
-        """From the logarithm of a ratio, and half its interval."""
+        """Make a gain from a log ratio and half its interval."""
         ends = math.expm1(middle - half), math.expm1(middle + half)
         return cls(math.expm1(middle), *ends, turns)
 
@@ -99,7 +98,7 @@ class Gain:
         return f"{self.value:+.0%} ({100 * self.low:.0f}..{100 * self.high:.0f})"
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it; an end that nobody knows is null."""
+        """Return JSON values; an infinite end is null."""
         ends = {"low": self.low, "high": self.high}
         known = {name: round(end, 4) if -1 < end < 1e9 else None for name, end in ends.items()}
         return {"gain": {"value": round(self.value, 4), **known}, "turns": self.turns}
@@ -107,7 +106,7 @@ class Gain:
 
 @dataclass
 class Noise:
-    """What ratios of timings vary by on this machine, learned from all that were made."""
+    """Running variance of log ratios of timings on this machine."""
 
     squares: float = USUAL_NOISE**2 * TAKEN_FOR
     free: float = TAKEN_FOR
@@ -118,38 +117,38 @@ class Noise:
         self.free += len(logs) - 1
 
     def error(self, count: int) -> float:
-        """The standard error of a mean of so many."""
+        """Return the standard error of a mean of `count` ratios."""
         return math.sqrt(self.squares / self.free / count)
 
 
 @dataclass(frozen=True)
-class Raced:
-    """A race against the best of that moment, in logarithms of rates."""
+class RaceResult:
+    """A race against the best of that time, in log rates."""
 
     before: float
-    """Of that best over the preset."""
+    """Log gain of that best over the preset."""
     variance: float
-    """Of `before`."""
+    """Variance of `before`."""
     mean: float
-    """Of the challenger over that best."""
+    """Log gain of the challenger over that best."""
     error: float
     turns: int
     won: bool
 
     def gain(self, scale: float = 1.0) -> Gain:
-        """The gain over the preset.
+        """Return the gain over the preset.
 
-        scale: what the best came to in full, as a share of what the races on the way to it said.
+        scale: confirmed log gain of the best, relative to that of the races.
         """
         middle = scale * self.before + (scale if self.won else 1.0) * self.mean
         half = 2 * math.hypot(scale * math.sqrt(self.variance), self.error)
         return Gain.of_logs(middle, half, self.turns)
 
 
-def in_full(logs: Sequence[float], noise: Noise) -> Gain:
-    """What timings in turn say, with their 95 % interval.
+def summarize_races(logs: Sequence[float], noise: Noise) -> Gain:
+    """Return the mean gain of alternate timings with its 95 % interval.
 
-    From a few on they say themselves how much they vary; of fewer, all timings so far do.
+    Few turns use the variance of all timings so far.
     """
     known = Noise(0.0, 0.0) if len(logs) >= ENOUGH else Noise(noise.squares, noise.free)
     known.learn(logs)
@@ -158,16 +157,16 @@ def in_full(logs: Sequence[float], noise: Noise) -> Gain:
 
 
 def rate_of(measurement: Measurement) -> float:
-    """Decisions per second: the median round, or all together where they do not do the same.
+    """Return decisions per second: of the median round, or of all rounds if they differ.
 
-    From replay with large batches, only every so manieth round makes a gradient step.
+    From replay with large batches, only some rounds have a gradient step.
     """
     alike = len({one.optimizer_steps for one in measurement.rounds}) <= 1
     return measurement.decisions_per_s if alike else measurement.rate()
 
 
-class PassedOverError(Exception):
-    """A point that cannot be timed, and why."""
+class UntimedError(Exception):
+    """A candidate that cannot be timed."""
 
     def __init__(self, why: str, *, memory: bool) -> None:
         super().__init__(why)
@@ -175,33 +174,33 @@ class PassedOverError(Exception):
 
 
 class Timings:
-    """Times points of a grid, and knows what a timing costs."""
+    """Times candidates, and estimates the cost of a timing."""
 
     def __init__(self, timer: Timer, grid: Grid, *, room: int = 0) -> None:
-        """Take over a timer in which nothing is open.
+        """Use a timer in which nothing is open.
 
-        room: bytes that all open points together may take, about. 0: as many as go well.
+        room: maximum bytes of all open candidates together; 0: until memory runs out.
         """
         self.sessions, self.grid = OpenSessions(timer, memory_budget=room), grid
-        self.names: dict[Point, str] = {}
-        self.round_s: dict[Point, float] = {}
-        """Seconds of a round, of all that were ever timed."""
+        self.names: dict[Candidate, str] = {}
+        self.round_s: dict[Candidate, float] = {}
+        """Seconds of a round by candidate."""
         self.overheads: list[float] = []
-        """Seconds that opening took, besides the rounds that warmed up."""
-        self.memory: dict[Point, int] = {}
-        """About what each takes, of the process or of the GPU."""
+        """Seconds to open a candidate, without warm-up rounds."""
+        self.memory: dict[Candidate, int] = {}
+        """Bytes by candidate, of the process or of the GPU."""
         self.bare = 0
-        """Bytes of the process without any point."""
+        """Bytes of the process without any candidate."""
 
-    def time(self, point: Point, seconds: float) -> float:
+    def time(self, point: Candidate, seconds: float) -> float:
         """Return decisions per second."""
         name = self.names.setdefault(point, f"point {len(self.names)}")
         config, least = steady(self.grid.config(point)), self.grid.rounds(point)
         needs = self.grid.bytes(point)
         try:
             measurement = self.sessions.time(name, config, seconds, min_rounds=least, needs=needs)
-        except (UnfitError, ConfigError) as wrong:
-            raise PassedOverError(str(wrong), memory=is_memory(wrong)) from None
+        except (UnfitError, ConfigError) as error:
+            raise UntimedError(str(error), memory=is_memory(error)) from None
         opened = self.sessions.infos[name]
         first = point not in self.round_s
         one = self.round_s[point] = measurement.seconds / len(measurement.rounds)
@@ -214,30 +213,32 @@ class Timings:
         if most and took > most:
             self.sessions.close(name)
             why = f"took {format_bytes(took)} of memory, at most {format_bytes(most)}"
-            raise PassedOverError(why, memory=True)
+            raise UntimedError(why, memory=True)
         return rate_of(measurement)
 
-    def in_turn(self, one: Point, two: Point, seconds: float, turn: int) -> tuple[float, float]:
-        """Time both; who goes first changes from turn to turn."""
+    def in_turn(
+        self, one: Candidate, two: Candidate, seconds: float, turn: int
+    ) -> tuple[float, float]:
+        """Time both candidates; the order alternates from turn to turn."""
         if turn % 2 == 0:
             first = self.time(one, seconds)
             return first, self.time(two, seconds)
         second = self.time(two, seconds)
         return self.time(one, seconds), second
 
-    def keep(self, *points: Point) -> None:
+    def keep(self, *points: Candidate) -> None:
         self.sessions.keep_only(*(self.names[point] for point in points))
 
-    def first_cost(self, point: Point, like: Point, seconds: float) -> float:
-        """Guess how long a point takes that was never timed: opening it, and one timing.
+    def first_cost(self, point: Candidate, like: Candidate, seconds: float) -> float:
+        """Estimate the seconds to open and time a new candidate.
 
-        like: one that was, whose rounds are as long per row.
+        like: a timed candidate with rounds of the same length per row.
         """
         one = self.round_s[like] * self.grid.rows(point) / self.grid.rows(like)
         return self._opening(one) + max(seconds, one * self.grid.rounds(point))
 
-    def cost(self, seconds: float, *points: Point) -> float:
-        """Seconds that one more timing of points takes, with opening those that are shut."""
+    def cost(self, seconds: float, *points: Candidate) -> float:
+        """Estimate the seconds of one more timing of candidates, opening closed ones."""
         shut = [point for point in points if self.names[point] not in self.sessions.infos]
         timed = (max(seconds, self.round_s[each] * self.grid.rounds(each)) for each in points)
         return sum(timed) + sum(self._opening(self.round_s[point]) for point in shut)

@@ -1,4 +1,4 @@
-"""Trainings of a sweep in this process: one run, or a population on a GPU."""
+"""Trains jobs of a sweep in this process: one run, or a population on a GPU."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sparring.learn.learner import DivergedError
 from sparring.sweep.trials import (
     DONE,
     PRUNED,
-    Job,
-    Point,
-    RefusedError,
+    Evaluation,
     Trial,
+    TrialJob,
+    TrialRefusedError,
     failed,
     measured_against,
-    value_of,
+    objective_value,
 )
 from sparring.training.agent import Agent, measure
 from sparring.training.callbacks import CallbackRun, Callbacks
@@ -33,28 +33,30 @@ from sparring.training.train import train_all
 
 DIVERGED = "diverged"
 DIVERGED_WORDS = "diverged: a loss was not finite"
-Told = Callable[[int, Point], None]
+OnEvaluation = Callable[[int, Evaluation], None]
 Hopeless = Callable[[int], str]
 
 
-class Watch:
-    """Looks on while jobs are trained: evaluations are told, hopeless ones are ended."""
+class TrialCallbacks:
+    """Callbacks of a training: record evaluations and stop pruned trials."""
 
-    def __init__(self, jobs: Sequence[Job], raised: str, told: Told, hopeless: Hopeless) -> None:
-        """Jobs are known by the names of their runs.
+    def __init__(
+        self, jobs: Sequence[TrialJob], raised: str, on_evaluation: OnEvaluation, hopeless: Hopeless
+    ) -> None:
+        """Identify jobs by the names of their runs.
 
-        hopeless: asked after every update why a job is to end, "" if it is not.
+        hopeless: called after every update; returns why to stop a job, "" to continue.
         """
         self.jobs = {job.config.name: job for job in jobs}
-        self.raised, self.told, self.hopeless = raised, told, hopeless
+        self.raised, self.on_evaluation, self.hopeless = raised, on_evaluation, hopeless
         numbers = [job.trial.number for job in jobs]
         self.points: dict[int, dict[int, tuple[float, int]]] = {number: {} for number in numbers}
         """Seconds and decisions by update, of each job."""
-        self.curves: dict[int, list[Point]] = {number: [] for number in numbers}
+        self.curves: dict[int, list[Evaluation]] = {number: [] for number in numbers}
         self.results: dict[int, dict[str, Any]] = {}
-        """Of the last evaluation."""
+        """Results of the last evaluation."""
         self.stopped: dict[int, str] = {}
-        """Why jobs were ended."""
+        """Why jobs were stopped."""
         self.diverged: set[int] = set()
 
     @property
@@ -62,12 +64,12 @@ class Watch:
         return Callbacks(on_update=self.update, on_evaluation=self.evaluation)
 
     def update(self, run: CallbackRun) -> None:
-        """Note how far a run is; end it, or the whole population, once all are hopeless."""
+        """Record progress; stop the run, or the whole population once all are pruned."""
         number = self.jobs[run.member.plan.name].trial.number
         status = run.status
         self.points[number][status.update] = status.seconds, status.decisions
         if len(self.jobs) == 1 and run.member.noted(LOWERED):
-            self.diverged.add(number)  # it would go on under other settings than the trial's
+            self.diverged.add(number)  # it continues with other settings than the trial's
             run.stop(DIVERGED)
         if len(self.jobs) > 1 and status.progress >= 1:
             leave_last(run)
@@ -77,21 +79,21 @@ class Watch:
             run.stop("pruned")
 
     def evaluation(self, run: CallbackRun, results: dict[str, Any]) -> None:
-        """Take in what an evaluation found."""
+        """Record the results of an evaluation."""
         number, status = self.jobs[run.member.plan.name].trial.number, run.status
         seconds, decisions = self.points[number].get(
             status.evaluated, (status.seconds, status.decisions)
         )
         self.results[number] = results
-        point = (seconds, float(decisions), value_of(self.raised, results)[0])
+        point = (seconds, float(decisions), objective_value(self.raised, results)[0])
         self.curves[number].append(point)
-        self.told(number, point)
+        self.on_evaluation(number, point)
 
     def last(self, number: int) -> tuple[float, int]:
         return max(self.points[number].items(), default=(0, (0.0, 0)))[1]
 
-    def ended(self, job: Job, agent: Agent, took: float, results: dict[str, Any]) -> Trial:
-        """What came of a job. results: measured at its end, where that was wanted."""
+    def ended(self, job: TrialJob, agent: Agent, took: float, results: dict[str, Any]) -> Trial:
+        """Return the result of a job. results: of final games, if there were any."""
         number = job.trial.number
         found = results or self.results.get(number, {})
         trial = replace(
@@ -105,28 +107,33 @@ class Watch:
             return failed(trial, DIVERGED_WORDS)
         if not found:
             return failed(trial, "no evaluation came to an end")
-        value, low, high = value_of(self.raised, found)
+        value, low, high = objective_value(self.raised, found)
         why, noted = self.stopped.get(number, ""), self.hopeless(number)
-        if noted and not why:  # it went to the end all the same
+        if noted and not why:  # it had finished already
             trial = replace(trial, extra={**trial.extra, "hopeless": noted})
         state = PRUNED if why else DONE
         return replace(trial, state=state, value=value, low=low, high=high, why=why)
 
 
 def leave_last(run: CallbackRun) -> None:
-    """Give up evaluations of before the end: members are measured in turn, and the last counts."""
+    """Drop pending evaluations but the last: members are evaluated one after the other."""
     member = run.member
     member.waiting = {n: at for n, at in member.waiting.items() if n == member.playing}
 
 
 def train_jobs(
-    jobs: Sequence[Job], raised: str, told: Told, hopeless: Hopeless, *, threads: int = 1
+    jobs: Sequence[TrialJob],
+    raised: str,
+    on_evaluation: OnEvaluation,
+    hopeless: Hopeless,
+    *,
+    threads: int = 1,
 ) -> list[Trial]:
-    """Train jobs, several as one population; what goes wrong once they have begun is told.
+    """Train jobs, several as one population; a failed training returns failed trials.
 
-    threads: for the games that are played at the end. Raises RefusedError if none has begun.
+    threads: of the final games. Raises TrialRefusedError if no training has started.
     """
-    watch, started = Watch(jobs, raised, told, hopeless), time.perf_counter()
+    watch, started = TrialCallbacks(jobs, raised, on_evaluation, hopeless), time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SparringWarning)
         try:
@@ -140,26 +147,26 @@ def train_jobs(
                 watch.ended(job, agent, took, measured(job, agent, threads) if job.final else {})
                 for job, agent in zip(jobs, agents, strict=True)
             ]
-        except Exception as wrong:
+        except Exception as error:
             if any(watch.points.values()):
-                return [failed(job.trial, reason(wrong)) for job in jobs]
-            for job in jobs:  # they may be tried once more, in other company
+                return [failed(job.trial, reason(error)) for job in jobs]
+            for job in jobs:  # they may be tried again in another population
                 shutil.rmtree(Path(job.config.runs) / job.config.name, ignore_errors=True)
-            raise RefusedError(reason(wrong)) from None
+            raise TrialRefusedError(reason(error)) from None
 
 
-def reason(wrong: Exception) -> str:
-    """Say what went wrong, in one line."""
-    if isinstance(wrong, MemoryError | torch.OutOfMemoryError):
+def reason(error: Exception) -> str:
+    """Return the error in one line."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return "memory ran out"
-    if isinstance(wrong, DivergedError):
-        return f"diverged: {wrong}"
-    text = " ".join(str(wrong).split())
-    return text if isinstance(wrong, SparringError) else f"{type(wrong).__name__}: {text}"
+    if isinstance(error, DivergedError):
+        return f"diverged: {error}"
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SparringError) else f"{type(error).__name__}: {text}"
 
 
-def measured(job: Job, agent: Agent, threads: int) -> dict[str, Any]:
-    """Play the final games of a run; against those whom its evaluations met."""
+def measured(job: TrialJob, agent: Agent, threads: int) -> dict[str, Any]:
+    """Play the final games of a run against the opponents of its evaluations."""
     if agent.ended == DIVERGED:
         return {}
     config, met = job.config, measured_against(job.config, agent.policy.rules)

@@ -1,4 +1,4 @@
-"""Trials: what was tried, who trains them, what they are worth, and which of them are hopeless."""
+"""Trials of a sweep: their results, objective values and pruning."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from sparring.league.arena import ALONE, default_opponents
 
 RUNNING, DONE, PRUNED, FAILED = "running", "done", "pruned", "failed"
 SIDES = BEST, PRESET = "best", "preset"
-"""Whose settings a run that confirms has: the best trial's, or the file's own."""
+"""Settings of a confirmation run: the best trial's, or the file's."""
 STRENGTH, HARDEST, SCORE = "strength", "hardest", "score"
-"""What a sweep may raise, besides the win share against an opponent."""
+"""Objectives of a sweep, besides the win rate against an opponent."""
 LEAST = 3
-"""Trials that have to have got as far before one is pruned, whatever the warm-up."""
+"""Minimum number of trials to compare with before one is pruned."""
 FIRST_SHARE = 0.2
-"""Share of a trial's length in which nothing is pruned: it says little yet."""
+"""Share of a trial's length in which nothing is pruned."""
 
-Point = tuple[float, float, float]
+Evaluation = tuple[float, float, float]
 """An evaluation: seconds, decisions, value."""
-Judge = Callable[[int, Sequence[Point]], str]
-"""Says why a trial is hopeless, by its number and its evaluations so far; "" if it is not."""
+Judge = Callable[[int, Sequence[Evaluation]], str]
+"""Returns why to prune a trial, from its number and evaluations; "" to continue."""
 Value = tuple[float, float | None, float | None]
-"""A number and its 95 % interval, where that is known."""
+"""A value and its 95 % interval, if known."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Settings that were tried by a training."""
+    """One training with some settings, and its result."""
 
     number: int
     settings: Mapping[str, Any]
     """Values by the name of their range, such as "ppo.lr", "set.order" or "opponents"."""
     state: str = RUNNING
     value: float | None = None
-    """What the search raises: strength at the end, or where it was pruned."""
+    """Objective value at the end, or when it was pruned."""
     low: float | None = None
     high: float | None = None
-    """The interval of `value`."""
-    curve: tuple[Point, ...] = ()
-    """Evaluations on the way."""
+    """Confidence interval of `value`."""
+    curve: tuple[Evaluation, ...] = ()
+    """Evaluations during training."""
     seconds: float = 0.0
     decisions: int = 0
     seed: int = 0
     run: str = ""
-    """The folder of its run."""
+    """Folder of its run."""
     init: str = ""
-    """The run whose weights it began with."""
+    """Run that its initial weights are from."""
     why: str = ""
-    """Why it was pruned, or what failed."""
+    """Why it was pruned or failed."""
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -65,7 +65,7 @@ def finished(trials: Sequence[Trial]) -> list[Trial]:
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
-    """The best trial that went to its end; of equals the earliest."""
+    """Return the best finished trial; the earliest of equals."""
     return max(finished(trials), key=lambda trial: (trial.value, -trial.number), default=None)
 
 
@@ -73,54 +73,54 @@ def failed(trial: Trial, why: str) -> Trial:
     return replace(trial, state=FAILED, why=why or "it failed without a word")
 
 
-class RefusedError(Exception):
-    """Nothing was trained: the settings were refused, or did not fit."""
+class TrialRefusedError(Exception):
+    """A training could not start: its settings are invalid or do not fit."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A trial that is to be trained."""
+class TrialJob:
+    """A trial to train."""
 
     trial: Trial
     config: TrainConfig
-    """Complete; its name is that of the run's folder."""
+    """Complete configuration; its name is the folder of the run."""
     final: bool = False
-    """Measure it at the end as `sparring train` does, over many games."""
+    """Play the final games of `sparring train` at the end."""
 
 
 class Executor(Protocol):
-    """Whoever trains."""
+    """Trains jobs."""
 
     at_once: int
     shared: Sequence[str]
-    """Ranges of which jobs that begin together should have one value."""
+    """Ranges that have one value for all jobs that start together."""
 
     @property
     def free(self) -> int:
-        """How many jobs may begin now."""
+        """Jobs that may start now."""
 
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
-        """Begin some, no more than are free. judge: asked after every evaluation."""
+    def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
+        """Start at most `free` jobs. judge: called after every evaluation."""
 
     def wait(self) -> list[Trial]:
-        """Wait until something has ended, and return it with what came of it."""
+        """Wait for trials to end and return them."""
 
     def close(self) -> None:
-        """End everything that is under way."""
+        """Stop all jobs."""
 
 
-def never(_number: int, _curve: Sequence[Point]) -> str:
+def never_prune(_number: int, _curve: Sequence[Evaluation]) -> str:
     return ""
 
 
-def why_pruned(
-    curve: Sequence[Point], trials: Sequence[Trial], *, warm_up: int, by: int = 0
+def prune_reason(
+    curve: Sequence[Evaluation], trials: Sequence[Trial], *, warm_up: int, by: int = 0
 ) -> str:
-    """Say why a trial is hopeless, "" if it is not.
+    """Return why to prune a trial, "" to continue.
 
-    It is if the best of its evaluations so far is below the median of what the trials that went to
-    the end had at the same place. curve: of the trial. warm_up: trials that have to have ended
-    well before; 0: nothing is ever pruned. by: 0 compares at equal seconds, 1 at equal decisions.
+    It is pruned if its best evaluation is below the median of finished trials at the same time.
+    warm_up: finished trials before pruning starts; 0: no pruning. by: 0 compares at equal seconds,
+    1 at equal decisions.
     """
     done = [trial for trial in trials if trial.state == DONE and trial.curve]
     if not warm_up or len(done) < max(warm_up, LEAST) or not curve:
@@ -138,31 +138,31 @@ def why_pruned(
     return f"{mine:.3g} after {what}, below the median {middle:.3g} of {len(there)} trials"
 
 
-def value_at(curve: Sequence[Point], place: float, by: int) -> float | None:
-    """What a curve was at a place, on the line between two evaluations; None before the first."""
+def value_at(curve: Sequence[Evaluation], place: float, by: int) -> float | None:
+    """Return the value of a curve at a time, linearly interpolated; None before its start."""
     if curve[0][by] > place:
         return None
     return float(np.interp(place, [point[by] for point in curve], [point[2] for point in curve]))
 
 
 def measured_against(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
-    """Whom the evaluations of a run meet."""
+    """Return the opponents of a run's evaluations."""
     return tuple(config.eval.against or default_opponents(rules, 2)) or (ALONE,)
 
 
-def check_raised(raised: str, config: TrainConfig, rules: Rules, where: str) -> None:
-    """Refuse to raise what no evaluation says."""
+def check_objective(raised: str, config: TrainConfig, rules: Rules, where: str) -> None:
+    """Raise for an unknown objective."""
     known = [STRENGTH, SCORE]
     known += [] if rules.seats == 1 else [HARDEST, *measured_against(config, rules)]
     if raised not in known:
         raise ConfigError(f"{where}: sweep.raise {raised!r} is unknown{suggestion(raised, known)}")
 
 
-def value_of(raised: str, results: Mapping[str, Mapping[str, Any]]) -> Value:
-    """The number that a sweep raises.
+def objective_value(raised: str, results: Mapping[str, Mapping[str, Any]]) -> Value:
+    """Return the objective value of evaluation results.
 
-    strength: the mean win share over the opponents, of one seat the score. hardest: the win share
-    against whom it is lowest. score: the mean score. Or an opponent's name: the win share there.
+    strength: mean win rate over the opponents, with one seat the score. hardest: lowest win rate.
+    score: mean score. Or an opponent's name: the win rate against it.
     """
     if ALONE in results or raised == SCORE:
         keys = ("score", "score_low", "score_high")
@@ -174,14 +174,14 @@ def value_of(raised: str, results: Mapping[str, Mapping[str, Any]]) -> Value:
 
 
 def match_of(found: Mapping[str, Any], value: str, *ends: str) -> Value:
-    """A number of a match and its interval; an end that is no number is left out."""
+    """Return a value of a match and its interval; None for ends that are not finite."""
     known = [found.get(end) for end in ends]
     low, high = (None if end is None or not math.isfinite(end) else float(end) for end in known)
     return float(found[value]), low, high
 
 
 def mean_of(values: Sequence[Value]) -> Value:
-    """The mean of independent matches; the halves of their intervals add up as errors do."""
+    """Return the mean of independent matches; half intervals add like standard errors."""
     count = len(values)
     mean = sum(value for value, _, _ in values) / count
     below = [value - low for value, low, _ in values if low is not None]

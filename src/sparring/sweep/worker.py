@@ -1,7 +1,7 @@
-"""The process of a sweep's trials: it trains jobs, several as one population.
+"""Child process of a sweep: trains jobs, several as one population.
 
-On the way it is told which of them are hopeless. It tells a point after every evaluation, what came
-of every job, and that it is idle.
+It receives jobs and prune messages, and sends evaluations, finished trials, and that it is idle.
+
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sparring.processes import Parent
 
 
 def main() -> None:
-    """Train what is asked for until nobody is there, which ends a training too."""
+    """Train jobs until the parent process is gone, which also stops a training."""
     parent, orders = Parent(), queue.SimpleQueue[Mapping[str, Any]]()
     hopeless: dict[int, str] = {}
 
@@ -24,14 +24,14 @@ def main() -> None:
         if message.name == "hopeless":
             hopeless[message.payload["number"]] = message.payload["why"]
         else:
-            hopeless.clear()  # here: what was said late about the jobs before is gone, too
+            hopeless.clear()  # here: drops late messages about earlier jobs, too
             orders.put(message.payload)
 
     parent.listen(hear)
 
-    from sparring.sweep.record import read_trial
+    from sparring.sweep.storage import read_trial
     from sparring.sweep.training import train_jobs
-    from sparring.sweep.trials import Job, RefusedError
+    from sparring.sweep.trials import TrialJob, TrialRefusedError
     from sparring.training.planning.settings import read_config
     from sparring.training.records.run import finite
 
@@ -41,7 +41,9 @@ def main() -> None:
     while True:
         order = orders.get()
         jobs = [
-            Job(read_trial(given["trial"]), read_config(given["config"], "trial"), given["final"])
+            TrialJob(
+                read_trial(given["trial"]), read_config(given["config"], "trial"), given["final"]
+            )
             for given in order["jobs"]
         ]
         try:
@@ -52,9 +54,9 @@ def main() -> None:
                 lambda number: hopeless.get(number, ""),
                 threads=order["threads"],
             )
-        except RefusedError as wrong:
+        except TrialRefusedError as error:
             found = []
-            tell("refused", why=str(wrong))
+            tell("refused", why=str(error))
         for trial in found:
             tell("ended", **asdict(trial))
         tell("idle")

@@ -1,4 +1,4 @@
-"""From values of ranges to the complete configuration of a training, and to a file of settings."""
+"""Settings of trials, from the values of ranges, and files with settings."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sparring.learn.plan import SHARED, check_shared
 from sparring.output_files import check_file
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
-from sparring.sweep.knobs import Point
-from sparring.sweep.space import shown
+from sparring.sweep.parameters import Candidate
+from sparring.sweep.space import show_setting
 from sparring.training.planning.curricula import check_alike
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, OF_A_RUN, as_plain, read_file, with_flag
@@ -30,13 +30,13 @@ from sparring.training.records.run import word_of
 from sparring.training.train import check_given, complete
 
 FOLDER = "runs"
-"""Of a sweep: where its runs lie."""
+"""Folder of a sweep's runs."""
 MARK = "Written by sparring tune"
-"""The first comment of a file that may be written anew."""
+"""First comment of a file that tune may overwrite."""
 
 
 def settings_at(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file would say with these values in it; flags of the game are left out."""
+    """Return the file's settings with these values; flags of the game are left out."""
     table = deepcopy(dict(file.settings))
     for name, value in point.items():
         *tables, last = name.split(".")
@@ -52,7 +52,7 @@ def settings_at(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
 def config_at(
     file: SweepFile, point: Mapping[str, Any], *, seed: int = 0, name: str = "", folder: str = ""
 ) -> TrainConfig:
-    """The complete configuration of a trial. folder: of the sweep."""
+    """Return the configuration of a trial. folder: of the sweep."""
     changes = settings_at(file, point)
     game = changes.pop("game")
     config = complete(game, "", changes)
@@ -71,7 +71,7 @@ def config_at(
 
 
 def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file for `sparring train --config` says of a point."""
+    """Return a trial's settings for a file of `sparring train --config`."""
     table = settings_at(file, point)
     if any(key.startswith(f"{FLAGS}.") for key in point):
         table[FLAGS] = list(config_at(file, point).set)
@@ -79,16 +79,16 @@ def preset_of(file: SweepFile, point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_for(game: str, out: str) -> Path:
-    """Where the settings go; a file of somebody else's is refused.
+    """Return the path of tune's result; raise if it is a file of the user.
 
-    Without a name it is a new one: what an earlier search has found stays.
+    Without a name it is a new file, so that earlier results stay.
     """
     path = Path(out) if out else unused(f"tuned-{word_of(game)}")
     check_file(path, "--out", suffixes=(".toml",))
     try:
         mine = not path.exists() or path.read_text("utf-8", "replace").startswith(f"# {MARK}")
-    except OSError as wrong:
-        raise ConfigError(f"out {out!r}: cannot read {path}: {wrong.strerror}") from None
+    except OSError as error:
+        raise ConfigError(f"out {out!r}: cannot read {path}: {error.strerror}") from None
     if not mine:
         raise ConfigError(
             f"out: {path} is there and not of sparring tune; give another name with --out"
@@ -97,17 +97,19 @@ def file_for(game: str, out: str) -> Path:
 
 
 def unused(stem: str) -> Path:
-    """The first of stem.toml, stem-2.toml and so on that is not there."""
+    """Return the first unused path of stem.toml, stem-2.toml, ..."""
     names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
     return next(path for name in names if not (path := Path(f"{name}.toml")).exists())
 
 
-def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]) -> dict[str, Any]:
-    """What the file holds: what the given file said, flags, and every knob."""
+def settings_of(
+    base: TrainConfig, file: str, point: Candidate, flags: Sequence[str]
+) -> dict[str, Any]:
+    """Return the contents of tune's file: the user's settings, flags, and all parameters."""
     given = read_file(file) if file else {}
     table = {key: value for key, value in given.items() if key not in OF_A_RUN}
     if flags:
-        table["set"] = list(base.set)  # with what preset and file say, which a file replaces
+        table["set"] = list(base.set)  # complete: a file replaces the preset's flags
     table = joined(table, {"game": base.game, "algo": base.algo, "device": base.device})
     if is_factory(base.game):
         table["workers"] = base.workers
@@ -115,7 +117,7 @@ def settings_of(base: TrainConfig, file: str, point: Point, flags: Sequence[str]
 
 
 def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]) -> None:
-    """Write a file for `sparring train --config`, whole or not at all; it is read back first."""
+    """Write a file for `sparring train --config` atomically, checked by reading it back."""
     head = "\n".join(f"# {' '.join(line.split())}".rstrip() for line in comments)
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
     plain |= {key: value for key, value in table.items() if isinstance(value, Mapping)}
@@ -127,9 +129,9 @@ def write_settings(path: Path, table: Mapping[str, Any], comments: Sequence[str]
 
 
 def check_points(file: SweepFile) -> TrainConfig:
-    """Refuse a file some of whose values could not be trained; return the file's own settings.
+    """Raise if some values of the ranges cannot be trained; return the file's settings.
 
-    Every choice and both ends of every range are tried, the others being as in the file.
+    Every choice and both ends of every range are tried, one range at a time.
     """
     config = config_at(file, {})
     resolve([config], played=False)
@@ -139,10 +141,10 @@ def check_points(file: SweepFile) -> TrainConfig:
         for value in range_.corners():
             try:
                 resolve([config_at(file, {range_.name: value})], played=False)
-            except SparringError as wrong:
-                text = str(wrong).removeprefix("train: ")
+            except SparringError as error:
+                text = str(error).removeprefix("train: ")
                 raise ConfigError(
-                    f"{file.where}: range {range_.name!r}: {shown(value)} is refused: {text}"
+                    f"{file.where}: range {range_.name!r}: {show_setting(value)} is refused: {text}"
                 ) from None
     return config
 
@@ -162,7 +164,7 @@ def may_share(one: TrainConfig, two: TrainConfig) -> bool:
 
 
 def ranges_shared(file: SweepFile) -> list[str]:
-    """The ranges of which members of a population all need one value."""
+    """Return the ranges that have one value for all members of a population."""
     found = []
     for name, range_ in file.ranges.items():
         first, *others = (config_at(file, {name: value}) for value in range_.corners())

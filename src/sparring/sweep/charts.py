@@ -1,4 +1,4 @@
-"""What searches found, in pictures: a sheet for each question about a sweep, a page for a tune."""
+"""Charts of a sweep and of a tune."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from sparring.draw.charts.page import (
 )
 from sparring.games.text_width import truncate_text
 from sparring.store.files import write_atomic
-from sparring.sweep.knobs import switched
-from sparring.sweep.race import Look, Outcome
-from sparring.sweep.seen import Column, Found, found_of
-from sparring.sweep.space import Range
-from sparring.sweep.strength import Found as Trained
+from sparring.sweep.chart_data import ChartAxis, ChartData, make_chart_data
+from sparring.sweep.parameters import show_value
+from sparring.sweep.space import SearchRange
+from sparring.sweep.speed_search import SpeedResult, SpeedTrial
+from sparring.sweep.strength_search import StrengthResult
 from sparring.sweep.trials import PRUNED, Trial
 
 if TYPE_CHECKING:
@@ -40,41 +40,41 @@ if TYPE_CHECKING:
 
 PAGE = "sweep.html"
 WIDTH = 1240
-"""Of a page with one of these pictures."""
+"""Width of a page in pixels."""
 HEAD = 84
-"""Pixels of title and note."""
+"""Height of title and note in pixels."""
 BLUE, ORANGE, GREEN, GRAY = 0, 1, 2, 7
 MAX_ROWS = 14
-"""Of those that were timed, the best so many are listed."""
+"""Maximum number of listed candidates."""
 FEW = 40
-"""Lines up to which they are drawn strongly."""
+"""Maximum number of lines that are drawn strongly."""
 COLUMNS, PANEL = 3, 272
-"""Small charts side by side, and the height of one."""
+"""Slice charts per row, and their height in pixels."""
 BAR = 34
-"""Height of a bar."""
+"""Height of a bar in pixels."""
 LEFT, SIDE = 70, 80
-"""Pixels beside the axes of a chart, and beside parallel ones."""
+"""Margins of a chart and of parallel coordinates in pixels."""
 LONG = 6
-"""Letters of a name that would stand out at the ends of an axis."""
+"""Length of a label that would stick out at the ends of an axis."""
 
 
 def draw_sweep(
     folder: Path,
     trials: Sequence[Trial],
-    ranges: Mapping[str, Range],
+    ranges: Mapping[str, SearchRange],
     importance: Mapping[str, float],
     *,
     title: str = "",
     form: Form = "number",
     what: str = "strength",
 ) -> list[Path]:
-    """Write the pictures of a sweep into a folder: a PNG each, and a page with all of them.
+    """Write the charts of a sweep into a folder: a PNG each, and a page with all of them.
 
-    importance: shares by the name of a range; empty where nothing is known yet.
-    form, what: of the value that the search raises.
+    importance: shares by range; empty if not known yet.
+    form, what: format and name of the objective.
     """
-    found = found_of(trials, ranges, form, what)
-    sheets = sheets_of(found, importance)
+    found = make_chart_data(trials, ranges, form, what)
+    sheets = make_charts(found, importance)
     pages = {
         f"{name}.png": ChartPage("", (), (sheet,), width=WIDTH) for name, sheet in sheets.items()
     }
@@ -87,32 +87,32 @@ def draw_sweep(
     return list(files)
 
 
-def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]:
-    """The pictures, by the names of their files."""
+def make_charts(found: ChartData, importance: Mapping[str, float]) -> dict[str, SweepChart]:
+    """Return the charts by file name."""
     valued, rows = bool(found.valued), -(-max(len(found.columns), 1) // COLUMNS)
     sheets = [
-        Sheet(
+        SweepChart(
             "Importance",
             "how much of the differences between trials goes with each setting",
             BAR * max(len(importance), 3) + 24,
             partial(draw_importance, importance) if importance else None,
             "not known yet: too few trials have ended",
         ),
-        Sheet(
+        SweepChart(
             "Parallel coordinates",
             f"a line is a trial: the stronger its color, the better its {found.what}; "
             "orange: the best, dashed: pruned",
             470,
             partial(draw_parallel, found) if valued else None,
         ),
-        Sheet(
+        SweepChart(
             "Slices",
             f"{found.what} over each setting, with its interval; orange: the best, "
             "hollow: pruned, at the lower edge: far below the others",
             rows * PANEL,
             partial(draw_slices, found) if valued else None,
         ),
-        Sheet(
+        SweepChart(
             "History",
             f"{found.what} by trial; line: the best so far, hollow: pruned, crosses: failed",
             360,
@@ -123,21 +123,20 @@ def sheets_of(found: Found, importance: Mapping[str, float]) -> dict[str, Sheet]
 
 
 @dataclass(frozen=True)
-class Sheet(Card):
-    """A picture of a search: a title, a line on how to read it, and what there is to see."""
+class SweepChart(Card):
+    """A chart of a sweep: a title, a line on how to read it, and the drawing."""
 
     title: str
     note: str
     room: float
     """Pixels below the note."""
     fill: Callable[[Area], None] | None
-    """Draws there. None: there is nothing to see yet."""
+    """Draws the chart. None: there is no data yet."""
     empty: str = "no trial has ended yet"
     wide = True
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
         return HEAD + self.room
 
     def draw(self, area: Area, page: ChartPage) -> None:
@@ -150,7 +149,7 @@ class Sheet(Card):
 
 
 def draw_importance(importance: Mapping[str, float], area: Area) -> None:
-    """Draw bars by setting, the longest on top."""
+    """Draw a bar for every setting, the longest on top."""
     rows = sorted(importance.items(), key=lambda pair: pair[1])
     axes = area.axes(320, HEAD, 110, 20)
     names = [truncate_text(name, 14, 290) for name, _ in rows]
@@ -160,12 +159,12 @@ def draw_importance(importance: Mapping[str, float], area: Area) -> None:
     axes.tick_params(axis="y", labelsize=14, labelcolor=INK)
 
 
-def draw_parallel(found: Found, area: Area) -> None:
-    """Draw lines through all settings and the value at the right, the best on top."""
+def draw_parallel(found: ChartData, area: Area) -> None:
+    """Draw a line through all settings and the value for every trial, the best on top."""
     low, high = found.span(intervals=False)
     values = named_ticks(low, high, 5, found.form)
     names = tuple(((value - low) / (high - low), name) for value, name in values)
-    columns = (*found.columns, Column("", found.what, names))
+    columns = (*found.columns, ChartAxis("", found.what, names))
     axes = area.axes(SIDE, HEAD + 56, SIDE, 24)
     axes.set(xlim=(0, len(columns) - 1), ylim=(0, 1), xticks=[], yticks=[])
     gap = (area.width - 2 * SIDE) / (len(columns) - 1)
@@ -194,7 +193,7 @@ def draw_parallel(found: Found, area: Area) -> None:
             )
 
 
-def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -> None:
+def draw_line(found: ChartData, axes: Axes, one: Trial, span: tuple[float, float]) -> None:
     assert one.value is not None
     low, high = span
     pruned = one.state == PRUNED
@@ -205,11 +204,11 @@ def draw_line(found: Found, axes: Axes, one: Trial, span: tuple[float, float]) -
     line.set(linestyle="--" if pruned else "-", alpha=0.4 + 0.6 * strong, clip_on=False)
     if one is found.best:
         line.set(color=COLORS[ORANGE], linewidth=3.2, alpha=1, marker="o", ms=8, mew=0, zorder=3)
-    set_tooltip(found.told(one), line)
+    set_tooltip(found.tooltip(one), line)
 
 
-def draw_slices(found: Found, area: Area) -> None:
-    """Draw a small chart for every setting, all with the same values upwards."""
+def draw_slices(found: ChartData, area: Area) -> None:
+    """Draw the values over every setting."""
     wide = area.width / COLUMNS
     for index, column in enumerate(found.columns):
         down, across = divmod(index, COLUMNS)
@@ -230,8 +229,8 @@ def draw_slices(found: Found, area: Area) -> None:
             draw_dot(found, axes, one, found.places(one, 0.05)[index])
 
 
-def draw_history(found: Found, area: Area) -> None:
-    """Draw values by trial, the best so far as a line; what failed is a cross at the bottom."""
+def draw_history(found: ChartData, area: Area) -> None:
+    """Draw values by trial, with the best so far; failed trials are crosses at the bottom."""
     first, last = (end(one.number for one in found.trials) for end in (min, max))
     low, high = found.span()
     axes = area.axes(LEFT, HEAD + 14, 22, 58)
@@ -243,7 +242,7 @@ def draw_history(found: Found, area: Area) -> None:
     for one in found.trials:
         if one.value is None:
             crosses = axes.plot([one.number], [low], "x", color=SOFT, mew=2, ms=8, clip_on=False)
-            set_tooltip(found.told(one), *crosses)
+            set_tooltip(found.tooltip(one), *crosses)
     best = found.running_best()
     if best:
         numbers, values = zip(*best, (last + room, best[-1][1]), strict=True)
@@ -252,7 +251,7 @@ def draw_history(found: Found, area: Area) -> None:
         draw_dot(found, axes, one, one.number)
 
 
-def draw_dot(found: Found, axes: Axes, one: Trial, x: float) -> None:
+def draw_dot(found: ChartData, axes: Axes, one: Trial, x: float) -> None:
     """Draw a trial's value with its interval."""
     assert one.value is not None
     best, pruned = one is found.best, one.state == PRUNED
@@ -262,46 +261,46 @@ def draw_dot(found: Found, axes: Axes, one: Trial, x: float) -> None:
         ends = np.clip([one.low, one.high], low, high)
         (line,) = axes.plot([x, x], ends, color=color, lw=2.0 if best else 1.2)
         line.set_alpha(1.0 if best else 0.45)
-        set_tooltip(found.told(one), line)
+        set_tooltip(found.tooltip(one), line)
     inside = CARD if pruned else color
     value = min(max(one.value, low), high)
     size = 12 if best else 7.2
     (mark,) = axes.plot([x], [value], "o", ms=size, mfc=inside, mec=color, mew=1.6 * pruned)
     mark.set_clip_on(False)
-    set_tooltip(found.told(one), mark)
+    set_tooltip(found.tooltip(one), mark)
 
 
 def make_page(
-    title: str, facts: Sequence[str], found: Outcome, knobs: Sequence[Range]
+    title: str, facts: Sequence[str], found: SpeedResult, parameters: Sequence[SearchRange]
 ) -> ChartPage:
-    """Return the charts of a search for speed: over its time, and by the values of every knob."""
-    timed = [look for look in found.looks if look.gain]
+    """Return the charts of a search for speed: over time, and by parameter."""
+    timed = [trial for trial in found.trials if trial.gain]
     if not timed:
         return ChartPage(title, tuple(facts), ())
     end = max(found.seconds, timed[-1].at_s) / 60 or 1.0
     charts: list[Chart | EstimateChart] = [over_time(found, timed, end), listed(found, timed)]
-    charts += [card for knob in knobs if (card := by_value(found, timed, knob))]
+    charts += [card for parameter in parameters if (card := by_value(found, timed, parameter))]
     return ChartPage(title, tuple(facts), tuple(charts), Axis("minutes", end))
 
 
-def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
-    """Every point when it was timed, and the best so far."""
+def over_time(found: SpeedResult, timed: Sequence[SpeedTrial], end: float) -> Chart:
+    """Chart all timings over time, and the best so far."""
     best, x, y = 0.0, [], []
-    for look in timed:
-        if look.state in ("preset", "faster"):
-            x += [look.at_s / 60] * (2 if best else 1)
-            y += [best, look.rate] if best else [look.rate]
-            best = look.rate
+    for trial in timed:
+        if trial.state in ("preset", "faster"):
+            x += [trial.at_s / 60] * (2 if best else 1)
+            y += [best, trial.rate] if best else [trial.rate]
+            best = trial.rate
     x += [end] if found.better else [end, end]
     y += [best] if found.better else [best, found.rate]
-    others = [look for look in timed if look.point not in (found.preset, found.best)]
+    others = [trial for trial in timed if trial.point not in (found.preset, found.best)]
     marks = [
         Series("best so far", BLUE, np.array(x), np.array(y)),
         dots("tried", GRAY, others),
-        dots("preset", ORANGE, [look for look in timed if look.point == found.preset]),
+        dots("preset", ORANGE, [trial for trial in timed if trial.point == found.preset]),
     ]
     if found.better:
-        marks.append(dots("chosen", GREEN, [found.look(found.best)]))
+        marks.append(dots("chosen", GREEN, [found.trial(found.best)]))
     rate = found.preset_rate
     return Chart(
         "Decisions/s of all that was timed",
@@ -314,46 +313,49 @@ def over_time(found: Outcome, timed: Sequence[Look], end: float) -> Chart:
     )
 
 
-def dots(name: str, color: int, looks: Sequence[Look]) -> Series:
-    """Points without a line."""
-    x = np.array([look.at_s / 60 for look in looks])
-    return Series(name, color, x, np.array([look.rate for look in looks]), joined=False)
+def dots(name: str, color: int, trials: Sequence[SpeedTrial]) -> Series:
+    x = np.array([trial.at_s / 60 for trial in trials])
+    return Series(name, color, x, np.array([trial.rate for trial in trials]), joined=False)
 
 
-def listed(found: Outcome, timed: Sequence[Look]) -> EstimateChart:
-    """The best of them, with their intervals."""
-    ordered = sorted(timed, key=lambda look: look.rate, reverse=True)[:MAX_ROWS]
-    rows = [row(found, look, found.name(look.point)) for look in ordered]
+def listed(found: SpeedResult, timed: Sequence[SpeedTrial]) -> EstimateChart:
+    """List the best candidates with their intervals."""
+    ordered = sorted(timed, key=lambda trial: trial.rate, reverse=True)[:MAX_ROWS]
+    rows = [row(found, trial, found.name(trial.point)) for trial in ordered]
     return EstimateChart("Best first, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
 
 
-def by_value(found: Outcome, timed: Sequence[Look], knob: Range) -> EstimateChart | None:
-    """The best that was seen with every value of a knob."""
+def by_value(
+    found: SpeedResult, timed: Sequence[SpeedTrial], parameter: SearchRange
+) -> EstimateChart | None:
+    """List the best candidate for every value of a parameter."""
     rows = []
-    for value in knob.choices:
-        there = [look for look in timed if look.point[knob.name] == value]
+    for value in parameter.choices:
+        there = [trial for trial in timed if trial.point[parameter.name] == value]
         if there:
-            best = max(there, key=lambda look: look.rate)
-            own = {knob.name: knob.start}
-            others = best.point.turned(own).beside(found.preset)
+            best = max(there, key=lambda trial: trial.rate)
+            own = {parameter.name: parameter.start}
+            others = best.point.replaced(own).describe_changes(found.preset)
             beside = f" with {others}" if others else ""
-            rows.append(row(found, best, f"{switched(value)}{beside}"))
+            rows.append(row(found, best, f"{show_value(value)}{beside}"))
     if len(rows) < 2:
         return None
-    return EstimateChart(f"{knob.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate)
+    return EstimateChart(
+        f"{parameter.name}, decisions/s", tuple(rows), "rate", guide=found.preset_rate
+    )
 
 
-def row(found: Outcome, look: Look, name: str) -> EstimateBar:
-    assert look.gain
-    color = {found.best: GREEN, found.preset: ORANGE}.get(look.point, BLUE)
-    if look.point == found.preset:
-        return EstimateBar(name, ORANGE, look.rate)
-    low, high = (found.preset_rate * (1 + end) for end in (look.gain.low, look.gain.high))
-    return EstimateBar(name, color, look.rate, low, high)
+def row(found: SpeedResult, trial: SpeedTrial, name: str) -> EstimateBar:
+    assert trial.gain
+    color = {found.best: GREEN, found.preset: ORANGE}.get(trial.point, BLUE)
+    if trial.point == found.preset:
+        return EstimateBar(name, ORANGE, trial.rate)
+    low, high = (found.preset_rate * (1 + end) for end in (trial.gain.low, trial.gain.high))
+    return EstimateBar(name, color, trial.rate, low, high)
 
 
-def strength_page(title: str, facts: Sequence[str], found: Trained) -> ChartPage:
-    """Return the curves of all trainings, and the times to the target."""
+def strength_page(title: str, facts: Sequence[str], found: StrengthResult) -> ChartPage:
+    """Return the learning curves of all trainings, and the times to the target."""
     trials = [trial for trial in found.trials if trial.curve]
     if not trials:
         return ChartPage(title, tuple(facts), ())

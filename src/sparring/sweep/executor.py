@@ -1,4 +1,4 @@
-"""Trials in processes of their own: one each on CPUs, or populations on a GPU."""
+"""Runs trials in child processes: one each on CPUs, or populations on a GPU."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from dataclasses import asdict
 from sparring.config import TrainConfig
 from sparring.messages import Message
 from sparring.processes import LOOK_S, Child, wait_any
-from sparring.sweep.points import may_share
-from sparring.sweep.record import read_trial
-from sparring.sweep.trials import Job, Judge, Point, Trial, failed
+from sparring.sweep.settings import may_share
+from sparring.sweep.storage import read_trial
+from sparring.sweep.trials import Evaluation, Judge, Trial, TrialJob, failed
 from sparring.training.planning.settings import written
 
 
-class Trainer(Child):
-    """A process that trains, and what it is training."""
+class TrainingProcess(Child):
+    """A child process that trains jobs."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
-        self.jobs: list[Job] = []
-        """What it is training."""
+        self.jobs: list[TrialJob] = []
+        """Jobs in training."""
         self.found: dict[int, Trial] = {}
-        """What came of some of them."""
+        """Finished trials by number."""
         self.refused = ""
-        """Why none of them was begun."""
-        self.curves: dict[int, list[Point]] = {}
+        """Why the jobs could not be started."""
+        self.curves: dict[int, list[Evaluation]] = {}
         self.judge: Judge | None = None
         self.hopeless: dict[int, str] = {}
         super().__init__("sparring.sweep.worker", threads=threads)
 
-    def order(self, jobs: Sequence[Job], judge: Judge, raised: str) -> None:
+    def order(self, jobs: Sequence[TrialJob], judge: Judge, raised: str) -> None:
         self.jobs, self.judge, self.found, self.refused = list(jobs), judge, {}, ""
         self.curves = {job.trial.number: [] for job in jobs}
         self.hopeless = {}
-        told = [
+        messages = [
             {"trial": asdict(job.trial), "config": written(job.config), "final": job.final}
             for job in jobs
         ]
-        order = {"jobs": told, "raised": raised, "threads": self.threads}
+        order = {"jobs": messages, "raised": raised, "threads": self.threads}
         self.send(Message("train", order))
 
-    def judged(self, number: int, point: Point) -> None:
-        """Take in an evaluation, and tell the process whether there is hope."""
+    def judged(self, number: int, point: Evaluation) -> None:
+        """Record an evaluation, and send the process whether the trial is pruned."""
         curve = self.curves[number]
         curve.append(point)
         assert self.judge
@@ -53,8 +53,8 @@ class Trainer(Child):
             self.send(Message("hopeless", {"number": number, "why": why}))
 
 
-class Children:
-    """Trains jobs in child processes; nothing is left of them when it is closed."""
+class ProcessExecutor:
+    """Trains jobs in child processes, which `close` ends."""
 
     def __init__(
         self,
@@ -67,27 +67,27 @@ class Children:
     ) -> None:
         """Start nothing yet.
 
-        at_once: processes with a job each; with `populations`, members of the one that is trained.
+        at_once: processes with a job each; with `populations`, members of a population.
         threads: of each process.
         """
         self.at_once, self.shared, self._raised = at_once, shared, raised
         self._threads, self._populations = threads, populations
-        self._children: list[Trainer] = []
-        self._waiting: deque[tuple[list[Job], Judge]] = deque()
+        self._children: list[TrainingProcess] = []
+        self._waiting: deque[tuple[list[TrialJob], Judge]] = deque()
 
     @property
-    def _busy(self) -> list[Trainer]:
+    def _busy(self) -> list[TrainingProcess]:
         return [child for child in self._children if child.jobs]
 
     @property
     def free(self) -> int:
-        """How many jobs may begin: a population is begun when the one before has ended."""
+        """Jobs that may start now; a population starts when the one before has ended."""
         if self._populations:
             return 0 if self._busy or self._waiting else self.at_once
         return self.at_once - len(self._busy) - len(self._waiting)
 
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
-        """Begin jobs; of populations those that can be one, one after the other."""
+    def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
+        """Start jobs; those that can share a population are grouped, one population at a time."""
         groups = grouped(jobs) if self._populations else [[job] for job in jobs]
         self._waiting += [(group, judge) for group in groups]
         self._start()
@@ -98,7 +98,7 @@ class Children:
             jobs, judge = self._waiting.popleft()
             idle = [child for child in self._children if not child.jobs]
             if not idle:
-                idle = [Trainer(self._threads)]
+                idle = [TrainingProcess(self._threads)]
                 self._children += idle
             idle[0].order(jobs, judge, self._raised)
 
@@ -110,7 +110,7 @@ class Children:
             self._start()
         return found
 
-    def _hear(self, child: Trainer) -> list[Trial]:
+    def _hear(self, child: TrainingProcess) -> list[Trial]:
         idle = False
         for message in child.receive():
             if message.name == "point":
@@ -124,7 +124,7 @@ class Children:
                 idle = True
         if not idle and not child.has_ended:
             return []
-        jobs, child.jobs = child.jobs, []  # it is told once, however it ends
+        jobs, child.jobs = child.jobs, []  # reported once, however it ends
         why = child.refused
         if child.has_ended and not why:
             why = child.exit_reason()
@@ -144,9 +144,9 @@ class Children:
             self._children.pop().end()
 
 
-def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
-    """Put jobs together that can be one population."""
-    groups: list[list[Job]] = []
+def grouped(jobs: Sequence[TrialJob]) -> list[list[TrialJob]]:
+    """Group jobs that can be members of one population."""
+    groups: list[list[TrialJob]] = []
     for job in jobs:
         for group in groups:
             if may_share(group[0].config, job.config):
@@ -158,7 +158,7 @@ def grouped(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def populated(config: TrainConfig) -> bool:
-    """Whether trials of such settings can be members of populations here."""
+    """Whether trials of this configuration can be members of a population."""
     from sparring.training.planning.plan import resolve
 
     return resolve([config], played=False).fused

@@ -1,10 +1,10 @@
-"""The folder of a sweep, and the records of its trials: the truth, whatever a process remembers.
+"""The folder of a sweep and the log of its trials.
 
-sweep.toml     the file as it was begun
-options.json   what the command line said instead
-trials.jsonl   a line whenever a trial begins or ends; the last line of a number counts
-confirm.jsonl  the same of the runs that confirm the best setting
-runs/          the runs themselves
+sweep.toml     the file of the sweep
+options.json   options of the command line
+trials.jsonl   a line whenever a trial starts or ends; the last line of a number counts
+confirm.jsonl  the same for confirmation runs
+runs/          the runs
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from typing import Any
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, SparringError
 from sparring.store import schema
-from sparring.store.files import locked, remove_stale_files, write_atomic
+from sparring.store.files import locked as lock_file
+from sparring.store.files import remove_stale_files, write_atomic
 from sparring.store.schema import (
     integer,
     list_of,
@@ -33,7 +34,7 @@ from sparring.store.schema import (
     string,
     string_matching,
 )
-from sparring.sweep.points import FOLDER
+from sparring.sweep.settings import FOLDER
 from sparring.sweep.trials import DONE, FAILED, PRUNED, RUNNING, SIDES, Trial
 from sparring.training.records.run import finite
 
@@ -53,27 +54,27 @@ A_TRIAL = object_with(
     },
     closed=True,
 )
-"""The shape of a line."""
+"""Schema of a line in trials.jsonl."""
 A_SIDE = string_matching("|".join(SIDES), f"one of {', '.join(SIDES)}")
 CONFIRMING = object_with(
     {"extra": object_with({"side": A_SIDE, "of": mapping_of(schema.any_value)})}
 )
-"""And of a line of confirm.jsonl: `side` is part of the name of a folder that may be removed."""
+"""Schema of a line in confirm.jsonl: `side` is part of a folder name that may be removed."""
 
 
-class Records:
-    """The trials in one file, by number."""
+class TrialLog:
+    """Trials of one file by number."""
 
     def __init__(self, path: Path, shape: schema.Validator = schema.any_value) -> None:
-        """Read what there is. A line that a dying process left unfinished is none.
+        """Read the file; an unfinished last line is ignored.
 
-        shape: what lines have to be beside trials.
+        shape: additional schema of a line.
         """
         self.path = path
         self.trials: dict[int, Trial] = {}
         data = path.read_bytes() if path.exists() else b""
         self._whole = data.rfind(b"\n") + 1
-        """Bytes of whole lines; what is behind them goes when the next one is written."""
+        """Bytes of complete lines; the rest is cut off by the next write."""
         for at, line in enumerate(data[: self._whole].splitlines(), start=1):
             if not line:
                 continue
@@ -81,12 +82,12 @@ class Records:
                 given = parse_json(line)
                 trial = read_trial(given)
                 shape(given, "")
-            except ValueError as wrong:
-                raise ConfigError(f"{path}: line {at} is damaged: {wrong}; remove it") from None
+            except ValueError as error:
+                raise ConfigError(f"{path}: line {at} is damaged: {error}; remove it") from None
             self.trials[trial.number] = trial
 
     def put(self, trial: Trial) -> None:
-        """Write a trial down, at once and whole."""
+        """Append a trial, with fsync."""
         line = json.dumps(finite(asdict(trial)), allow_nan=False)
         data = f"{line}\n".encode()
         handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
@@ -102,40 +103,40 @@ class Records:
 
     @property
     def ended(self) -> list[Trial]:
-        """Trials that are over, by number."""
+        """Finished trials in order."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.state != RUNNING]
 
     @property
     def lost(self) -> list[Trial]:
-        """Trials that were under way when whoever ran them ended; to be asked at the beginning."""
+        """Trials that were running when an earlier session ended."""
         return [trial for _, trial in sorted(self.trials.items()) if trial.state == RUNNING]
 
 
 def read_trial(given: Any) -> Trial:
-    """A trial from its line; a ValueError says what is wrong with it."""
+    """Read a trial from a line; ValueError if it is invalid."""
     A_TRIAL(given, "")
     curve = tuple((float(s), float(d), float(v)) for s, d, v in given.get("curve", ()))
     return Trial(**{**given, "curve": curve})
 
 
 @dataclass(frozen=True)
-class Folder:
+class SweepFolder:
     """The folder of a sweep."""
 
     path: Path
 
     @classmethod
-    def make(cls, path: Path, text: bytes, options: Mapping[str, Any]) -> Folder:
-        """Begin a sweep. What fails leaves nothing behind."""
+    def make(cls, path: Path, text: bytes, options: Mapping[str, Any]) -> SweepFolder:
+        """Create the folder; remove it if that fails."""
         made = next((one for one in (*reversed(path.parents), path) if not one.exists()), path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            cls(path).keep(options)
-            write_atomic(path / FILE, text)  # last: what has it is a sweep
-        except BaseException as wrong:  # Ctrl-C, too
+            cls(path).save_options(options)
+            write_atomic(path / FILE, text)  # last: it marks a complete folder
+        except BaseException as error:  # Ctrl-C, too
             shutil.rmtree(made, ignore_errors=True)
-            if isinstance(wrong, OSError):
-                why = wrong.strerror or wrong
+            if isinstance(error, OSError):
+                why = error.strerror or error
                 raise ConfigError(f"cannot make {path}: {why}; use --out") from None
             raise
         return cls(path)
@@ -146,47 +147,47 @@ class Folder:
 
     @property
     def options(self) -> dict[str, Any]:
-        return self._noted(OPTIONS)
+        return self._read_json(OPTIONS)
 
     @property
     def spent_s(self) -> float:
-        found: Any = self._noted(SPENT).get("seconds")
+        found: Any = self._read_json(SPENT).get("seconds")
         return max(0.0, float(found)) if is_number(found) else 0.0
 
-    def _noted(self, name: str) -> dict[str, Any]:
+    def _read_json(self, name: str) -> dict[str, Any]:
         with suppress(OSError, ValueError):
             found = parse_json((self.path / name).read_bytes())
             return found if isinstance(found, dict) else {}
         return {}
 
-    def keep(self, options: Mapping[str, Any]) -> None:
+    def save_options(self, options: Mapping[str, Any]) -> None:
         write_atomic(self.path / OPTIONS, (json.dumps(options, indent=2) + "\n").encode())
 
-    def spend(self, seconds: float) -> None:
+    def save_seconds(self, seconds: float) -> None:
         write_atomic(self.path / SPENT, (json.dumps({"seconds": seconds}) + "\n").encode())
 
     @property
-    def trials(self) -> Records:
-        return Records(self.path / TRIALS)
+    def trials(self) -> TrialLog:
+        return TrialLog(self.path / TRIALS)
 
     @property
-    def confirming(self) -> Records:
-        """The runs that confirm what was found, read anew."""
-        return Records(self.path / CONFIRM, CONFIRMING)
+    def confirming(self) -> TrialLog:
+        """Confirmation runs, read again from the file."""
+        return TrialLog(self.path / CONFIRM, CONFIRMING)
 
     def run_path(self, name: str) -> Path:
-        """Where a run lies; records of a folder that was moved name another place."""
+        """Return the path of a run; the folder may have been moved."""
         return self.path / FOLDER / name
 
     def clear_run(self, name: str) -> None:
         shutil.rmtree(self.run_path(name), ignore_errors=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
-        """Keep other processes from going on with the same sweep at the same time."""
+    def locked(self) -> Iterator[None]:
+        """Lock the sweep against other processes."""
         remove_stale_files(self.path)
         try:
-            with locked(self.path / LOCK):
+            with lock_file(self.path / LOCK):
                 yield
         except BlockingIOError:
             raise SparringError(f"{self.path} is being searched by another process") from None

@@ -1,4 +1,4 @@
-"""Trials as tasks of Ray: each is placed where there are CPUs for it, on any machine."""
+"""Runs trials as Ray tasks on any machine of a cluster."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from sparring.errors import SparringError
 from sparring.league.arena import ALONE
 from sparring.sweep.training import DIVERGED, DIVERGED_WORDS, reason
-from sparring.sweep.trials import DONE, Job, Judge, Trial, failed, value_of
+from sparring.sweep.trials import DONE, Judge, Trial, TrialJob, failed, objective_value
 from sparring.training.records.metrics import read
 from sparring.training.records.overview import events_of
 from sparring.training.session import LOWERED
 from sparring.training.status import PREVIOUS_BEST
 
 
-class Tasks:
-    """Trains as many jobs at once as the cluster has room for; the next ones begin together.
+class RayExecutor:
+    """Trains as many jobs at once as the cluster has CPUs for; the next ones start together.
 
-    Nothing is pruned: what a task measures on its way is seen when it has ended.
+    Nothing is pruned: evaluations of a task arrive when it has ended.
     """
 
     shared: Sequence[str] = ()
@@ -34,7 +34,7 @@ class Tasks:
         self._cluster = self._stack.enter_context(connect(address))
         room = self._cluster.gpus or self._cluster.cpus // threads
         self.at_once = at_once or max(int(room), 1)
-        self._jobs: list[Job] = []
+        self._jobs: list[TrialJob] = []
         self._left = 0
         self._running: Iterator[Any] | None = None
 
@@ -42,7 +42,7 @@ class Tasks:
     def free(self) -> int:
         return 0 if self._running else self.at_once
 
-    def begin(self, jobs: Sequence[Job], judge: Judge) -> None:
+    def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
         from sparring.cluster.ray.tasks import train_runs
 
         self._jobs, self._left = list(jobs), len(jobs)
@@ -68,29 +68,29 @@ class Tasks:
         self._stack.close()
 
 
-def ended_of(job: Job, facts: Mapping[str, Any], raised: str) -> Trial:
-    """What came of a task, from the folder of its run: the same as if it had been watched."""
+def ended_of(job: TrialJob, facts: Mapping[str, Any], raised: str) -> Trial:
+    """Return the result of a task from the folder of its run."""
     run, seconds = Path(facts["run"]), float(facts["minutes"]) * 60
     trial = replace(job.trial, run=str(run), seconds=seconds, decisions=int(facts["decisions"]))
     if any(event.get("event") in (LOWERED, DIVERGED) for event in events_of(run)):
         return failed(trial, DIVERGED_WORDS)
     try:
         points = evaluations(run)
-    except (SparringError, OSError) as wrong:
-        return failed(trial, str(wrong))
+    except (SparringError, OSError) as error:
+        return failed(trial, str(error))
     if not points:
         return failed(trial, "no evaluation came to an end")
-    curve = tuple((at, made, value_of(raised, found)[0]) for at, made, found in points)
+    curve = tuple((at, made, objective_value(raised, found)[0]) for at, made, found in points)
     at, made, found = points[-1]
     if job.final and facts["results"]:
         found = {name: facts["results"][name] for name in found if name in facts["results"]}
-    value, low, high = value_of(raised, found)
+    value, low, high = objective_value(raised, found)
     trial = replace(trial, seconds=at, decisions=int(made), curve=curve)
     return replace(trial, state=DONE, value=value, low=low, high=high)
 
 
 def evaluations(run: Path) -> list[tuple[float, float, dict[str, dict[str, float]]]]:
-    """The evaluations of a run: seconds, decisions, and what they found by opponent."""
+    """Return the evaluations of a run: seconds, decisions, and results by opponent."""
     import numpy as np
 
     curves: dict[str, Any] = read(run)
