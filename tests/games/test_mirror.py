@@ -73,7 +73,7 @@ def test_a_declaration_that_cannot_be_one_is_refused(
 ) -> None:
     rules = Rules("tic_tac_toe")
     changed = replace(mirror_of(rules), **change)
-    with pytest.raises(ConfigError, match=rf"symmetry of tic_tac_toe: .*{complaint}.*; mend its"):
+    with pytest.raises(ConfigError, match=rf"symmetry of tic_tac_toe: .*{complaint}.*; fix its"):
         changed.check(rules.name, rules.features, actions=rules.actions, box=rules.box)
 
 

@@ -114,7 +114,7 @@ def test_rows_tell_the_role_that_the_pool_says(game: str, config: dict[str, obje
 def test_a_game_whose_rows_do_not_tell_says_so() -> None:
     rules = sparring.Rules("duel")
     assert rules.role_bytes == ()
-    with pytest.raises(sparring.ConfigError, match="does not declare how a row tells its role"):
+    with pytest.raises(sparring.ConfigError, match="does not mark roles in observations"):
         rules.role_of(np.zeros((1, rules.obs_bytes), np.uint8))
 
 

@@ -1,4 +1,4 @@
-"""Values as users give them, held against what there is before the native core sees them."""
+"""Checks of arguments before the native core gets them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from sparring.errors import ConfigError, SparringError
 
 MAX_REPR_CHARS = 60
-"""Letters of a value in a message."""
+"""Longest text of a value in a message."""
 
 
 def check_int(name: str, value: Any, low: int | None = None, high: int | None = None) -> int:
-    """Return a whole number that is neither too small nor too large."""
+    """Return an integer within bounds; raises ConfigError."""
     number = to_int(value)
     if number is None:
         raise ConfigError(f"{name}={short_repr(value)} must be a whole number")
@@ -24,30 +24,30 @@ def check_int(name: str, value: Any, low: int | None = None, high: int | None = 
 
 
 def check_index(
-    owner: str, things: str, value: Any, count: int, error: type[SparringError] = SparringError
+    owner: str, items: str, value: Any, count: int, error: type[SparringError] = SparringError
 ) -> int:
-    """Return the number of one of `count` things, such as seats, that the owner has."""
+    """Return an index below `count`; raises an error such as "NAME has seats 0..3, not 7"."""
     number = to_int(value)
     if number is None or not 0 <= number < count:
-        there = f"{things} 0..{count - 1}" if count else f"no {things}"
-        raise error(f"{owner} has {there}, not {short_repr(value)}")
+        allowed = f"{items} 0..{count - 1}" if count else f"no {items}"
+        raise error(f"{owner} has {allowed}, not {short_repr(value)}")
     return number
 
 
-def check_in_range(thing: str, value: Any, count: int) -> int:
+def check_in_range(name: str, value: Any, count: int) -> int:
     number = to_int(value)
     if number is None or not 0 <= number < count:
-        raise ConfigError(f"{thing} {short_repr(value)} is outside 0..{count - 1}")
+        raise ConfigError(f"{name} {short_repr(value)} is outside 0..{count - 1}")
     return number
 
 
-def check_type(name: str, value: Any, kind: type, called: str) -> None:
+def check_type(name: str, value: Any, kind: type, type_name: str) -> None:
     if not isinstance(value, kind):
-        raise ConfigError(f"{name}: {short_repr(value)} is no {called}")
+        raise ConfigError(f"{name}: {short_repr(value)} is no {type_name}")
 
 
 def to_int(value: Any) -> int | None:
-    """Return what counts as a whole number as one, None for anything else."""
+    """Return an integer, None for values of other types."""
     try:
         return operator.index(value)
     except TypeError:
@@ -55,7 +55,7 @@ def to_int(value: Any) -> int | None:
 
 
 def short_repr(value: Any) -> str:
-    """Return a value for a message: one line, and not a long one."""
+    """Return a value as one short line."""
     try:
         text = " ".join(repr(value).split())
     except ValueError:  # Python writes no number of more than 4,300 digits

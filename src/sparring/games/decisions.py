@@ -1,4 +1,4 @@
-"""The decisions of a game that was played, found again from its positions."""
+"""Reconstruct the decisions of a game from its states."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
 Step = tuple[State, int, State]
-"""What was before a decision, the action, what was after it."""
+"""State before a decision, the action, state after it."""
 
 
 def decisions(states: Sequence[State]) -> Iterator[Step]:
-    """Yield every decision of a turn game, those too that `skip_forced` skipped.
+    """Yield every decision of a turn-based game, also those that `skip_forced` skipped.
 
-    Positions do not remember how they came about, so each action is found by trying.
+    States do not store their last action, so each action is found by trying all legal ones.
     """
     first = states[0].rules
     rules = Rules(first.name, {**first.config, "skip_forced": 0})
@@ -25,7 +25,7 @@ def decisions(states: Sequence[State]) -> Iterator[Step]:
 
 
 def steps_between(rules: Rules, was: State, now: State) -> list[Step]:
-    """Return what leads from one state to another: a choice, then moves without one."""
+    """Return the steps between two states: one choice, then forced moves."""
     for choice in was.legal():
         before, action = without_skip_forced(rules, was), choice
         steps: list[Step] = []
@@ -42,15 +42,14 @@ def steps_between(rules: Rules, was: State, now: State) -> list[Step]:
 
 
 def without_skip_forced(rules: Rules, state: State) -> State:
-    """Return the same position in a game that skips nothing."""
+    """Return the same position in a game without skip_forced."""
     copy = new_state(rules, seed=state.seed)
     copy.native.load(state.native.serialize())
     return copy
 
 
 def same_position(one: State, other: State) -> bool:
-    """Whether two positions agree in everything."""
-    if one.seat != other.seat:  # which is asked faster
+    if one.seat != other.seat:  # cheaper than comparing fields
         return False
     first, second = one.fields(), other.fields()
     return all((first[name] == second[name]).all() for name in first)

@@ -1,6 +1,6 @@
-"""Games that somebody has played, to be learned from: recorded ones, and those of other programs.
+"""Demonstrations for imitation: recorded games, and game records of other programs.
 
-A game's folder may have `demonstrations.py` with FILES, the endings of files that it reads, and
+A game's folder may have `demonstrations.py` with FILES, the suffixes of files that it reads, and
 `read_demonstrations(rules, path)`, which yields the games of such a file.
 """
 
@@ -16,35 +16,35 @@ from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 
 JSON = ".json"
-"""How recorded games end."""
+"""Suffix of recorded games."""
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A game and what has to be known of it besides."""
+    """A recorded game with extra facts for imitation."""
 
     replay: Replay
     paid: Mapping[str, tuple[float, ...]] | None = None
-    """By part of the reward what every seat is paid at the end, where the rules did not end the
-    game but somebody did, as by resigning. None: nobody did, and what would come is unknown."""
+    """Final rewards of all seats by reward part, if a player ended the game, as by resigning.
+    None: the rules ended it, or its result is unknown."""
     by_lot: int = 0
-    """Steps at the beginning that lots decided: there is nothing to learn from those."""
+    """Number of random steps at the beginning, which are not imitated."""
 
 
 def file_kinds(rules: Rules) -> tuple[str, ...]:
-    """Return the endings of files with games that can be read."""
+    """Return the suffixes of files with games that can be read."""
     module = game_module(rules.name, "demonstrations")
-    own: tuple[str, ...] = tuple(module.FILES) if module else ()
-    return (*own, JSON)
+    suffixes: tuple[str, ...] = tuple(module.FILES) if module else ()
+    return (*suffixes, JSON)
 
 
 def read_demonstrations(rules: Rules, path: Path) -> Iterator[Demonstration]:
-    """Yield the games of a file. What is wrong with one is said in a line that names the file."""
+    """Yield the games of a file; errors name the file."""
     if path.suffix.lower() == JSON:
         yield Demonstration(Replay.read(path))
         return
     module = game_module(rules.name, "demonstrations")
     if module is None or path.suffix.lower() not in module.FILES:
         known = ", ".join(file_kinds(rules))
-        raise ConfigError(f"{path}: no kind of record that {rules.name} reads; there are {known}")
+        raise ConfigError(f"{path}: {rules.name} does not read such files; it reads {known}")
     yield from module.read_demonstrations(rules, path)

@@ -1,4 +1,4 @@
-"""The numbers of an observation: where their bytes lie, and what divides them."""
+"""Features of an observation: byte offset, type and divisor of every number."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 Run = tuple[int, int, int, int, float]
-"""Neighboring features of one kind: first feature, count, byte offset, type, divisor."""
+"""Consecutive features of one type: first feature, count, byte offset, type, divisor."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of an observation: where its bytes lie and what divides them."""
+    """One number of an observation: its bytes, divided by `divisor`."""
 
     name: str
     dtype: str
@@ -22,13 +22,13 @@ class Feature:
 
     @property
     def bytes(self) -> range:
-        """Where it lies in a row."""
+        """Byte range in a row."""
         return range(self.offset, self.offset + np.dtype(self.dtype).itemsize)
 
 
 @dataclass(frozen=True)
 class FeatureBlock:
-    """A named part of the observation: features first..first + rows * columns - 1."""
+    """A named matrix of features: first..first + rows * columns - 1."""
 
     name: str
     first: int
@@ -37,9 +37,9 @@ class FeatureBlock:
 
 
 def runs_of(features: Sequence[Feature], seen: Container[int] | None = None) -> list[Run]:
-    """Put neighboring features of one kind together, as the native core takes them.
+    """Merge consecutive features of one type, as the native core takes them.
 
-    seen: numbers of the features that are read; left out, all of them.
+    seen: indices of the features to read; None: all.
     """
     codes = {"uint8": 0, "int8": 1, "int16": 3, "float32": 7}
     runs: list[Run] = []
@@ -49,8 +49,8 @@ def runs_of(features: Sequence[Feature], seen: Container[int] | None = None) -> 
         code, size = codes[f.dtype], np.dtype(f.dtype).itemsize
         if runs:
             first, count, offset, last, divisor = runs[-1]
-            behind = first + count, last, divisor, offset + count * size
-            if behind == (i, code, f.divisor, f.offset):
+            expected = first + count, last, divisor, offset + count * size
+            if expected == (i, code, f.divisor, f.offset):
                 runs[-1] = (first, count + 1, offset, last, divisor)
                 continue
         runs.append((i, 1, f.offset, code, f.divisor))

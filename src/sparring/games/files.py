@@ -1,4 +1,4 @@
-"""Small files that are there whole or not at all. `store` has what runs need beyond that."""
+"""Atomic writes of small files, without the dependencies of `store`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def replace_file(target: Path, raw: bytes) -> None:
-    """Write under another name first, so that nobody ever finds half a file."""
+    """Replace a file atomically: write under another name, then rename."""
     unfinished = target.with_name(f".{target.name}-{secrets.token_hex(4)}")
     try:
         unfinished.write_bytes(raw)
@@ -17,5 +17,4 @@ def replace_file(target: Path, raw: bytes) -> None:
 
 
 def os_error_text(error: Exception) -> str:
-    """Return why a file could not be opened."""
     return getattr(error, "strerror", None) or str(error)

@@ -1,4 +1,4 @@
-"""Words of the form key=value, and a game's flags written in that way: num_players=6."""
+"""Flags of a game as KEY=VALUE texts, such as num_players=6, and schedules of flags."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparring.schedule import Schedule, format_number
 
 
 def read_pair(word: str, where: str) -> tuple[str, str]:
-    """Return key and value of a word. An error names the setting that it was read for."""
+    """Split KEY=VALUE. where: setting that an error names."""
     key, equals, value = word.partition("=")
     if not key or not equals:
         raise ConfigError(f"{where}: {word!r} is not key=value; give a name, = and a value")
@@ -35,30 +35,29 @@ def read_rules(game: str, pairs: Sequence[str]) -> Rules:
 
 
 def split_list(text: str) -> list[str]:
-    """Split the values of a list."""
     return [value.strip() for value in text.split(",") if value.strip()]
 
 
 def scheduled_flags(rules: Rules, pairs: Sequence[str]) -> dict[str, Schedule]:
-    """Return the flags that change as a run goes on."""
+    """Return the flags with a schedule."""
     given = dict(read_pair(pair, "set") for pair in pairs)
-    moved = {key: text for key, text in given.items() if ":" in text}
-    for key in moved:
+    scheduled = {key: text for key, text in given.items() if ":" in text}
+    for key in scheduled:
         if key in rules.fields and rules.fields[key].count > 1:
             raise ConfigError(
-                f"set: {key} is a list, which changes in phases alone; give numbers, or a phase "
+                f"set: {key} is a list, which can change only in phases; give numbers, or a phase "
                 f'set = {{ {key} = ["0:1,1e6:0", ...] }}'
             )
-    read = {key: read_flag(rules, key, text) for key, text in moved.items()}
+    read = {key: read_flag(rules, key, text) for key, text in scheduled.items()}
     return {key: value for key, value in read.items() if isinstance(value, Schedule)}
 
 
 def read_flag(rules: Rules, key: str, given: Any) -> Any:
-    """Read a flag that changes while games run: a value, or a schedule of numbers.
+    """Read a flag that may change while games run: a value or a schedule.
 
-    Of a list every member may be a schedule.
+    Every member of a list may be a schedule.
     """
-    if not rules.declares_flags:  # somebody's own environment says itself what it takes
+    if not rules.declares_flags:  # a custom environment validates its flags itself
         return Schedule.read(given, key) if is_schedule(given) else given
     fields = {**rules.fields, "skip_forced": SKIP_FORCED}
     if key not in fields:
@@ -77,7 +76,7 @@ def read_flag(rules: Rules, key: str, given: Any) -> Any:
 
 
 def is_schedule(given: Any) -> bool:
-    """Whether a text is a schedule: points with numbers."""
+    """Whether a value is the text of a schedule."""
     if not isinstance(given, str) or ":" not in given:
         return False
     try:
@@ -87,7 +86,7 @@ def is_schedule(given: Any) -> bool:
 
 
 def parse_flag(field: Field, given: Any) -> Any:
-    """Check a value, and all values of a schedule, against what the flag may be."""
+    """Validate a value, or all values of a schedule, and return it."""
     if field.count > 1:
         members = split_list(given) if isinstance(given, str) else given
         if not isinstance(members, Sequence):
@@ -104,7 +103,7 @@ def parse_flag(field: Field, given: Any) -> Any:
 
 
 def parse_number_or_schedule(field: Field, given: Any) -> Any:
-    """Read one number; points of a schedule are checked one by one."""
+    """Return a number as given, or a validated schedule."""
     if not isinstance(given, list) and ":" not in str(given):
         return given
     if field.words:
@@ -116,16 +115,12 @@ def parse_number_or_schedule(field: Field, given: Any) -> Any:
 
 
 def initial_flags(pairs: Sequence[str]) -> list[str]:
-    """Leave out words that a later one replaces: a preset's flag that was set anew.
-
-    One that changes as the run goes on is as it begins.
-    """
+    """Return flags without those that a later text overrides; schedules by their first value."""
     given = dict(read_pair(pair, "set") for pair in pairs)
     return [f"{key}={initial_value(key, text)}" for key, text in given.items()]
 
 
 def initial_value(key: str, text: str) -> str:
-    """A value as it is when a run begins."""
     return format_number(Schedule.read(text, f"set: {key}").values[0]) if ":" in text else text
 
 
@@ -137,19 +132,19 @@ def read_switch(key: str, text: str) -> int:
 
 def changed_flags(rules: Rules) -> dict[str, object]:
     """Return the flags that differ from the game's defaults."""
-    if not rules.config:  # an environment of somebody's own: there is nothing to compare with
+    if not rules.config:  # custom environments have no known defaults
         return {}
-    usual = Rules(rules.name).config
-    return {key: value for key, value in rules.config.items() if value != usual[key]}
+    defaults = Rules(rules.name).config
+    return {key: value for key, value in rules.config.items() if value != defaults[key]}
 
 
 def flags_as_options(flags: Mapping[str, object]) -> list[str]:
-    """Return flags as they are written after --set; a list's closing zeros need not be."""
-    typed = []
+    """Return flags as KEY=VALUE texts for --set, without trailing zeros of lists."""
+    texts = []
     for key, value in flags.items():
         if isinstance(value, list):
             end = max((at + 1 for at, item in enumerate(value) if item), default=1)
-            typed.append(f"{key}={','.join(map(str, value[:end]))}")
+            texts.append(f"{key}={','.join(map(str, value[:end]))}")
         else:
-            typed.append(f"{key}={value}")
-    return typed
+            texts.append(f"{key}={value}")
+    return texts

@@ -1,8 +1,7 @@
-"""What a seat does not see, as something that can be predicted: others' cards, others' money.
+"""Hidden information as a prediction target: cards or money of the other players.
 
-A game that has it says so in its folder: `hidden.py` has `hidden(rules)`, which returns a `Hidden`,
-or None where flags leave nothing to hide. It is read from the bytes of a game's own state, in which
-the native core keeps the truth.
+A game's folder may have `hidden.py` with `hidden(rules)`, which returns a `Hidden`, or None if the
+flags hide nothing. The targets are read from the bytes of the native game state.
 """
 
 from __future__ import annotations
@@ -21,58 +20,57 @@ from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 
 HiddenReader = Callable[[Any, Any, Any], Any]
-"""From numpy or torch, the bytes of a field [rows, bytes] and seats [rows] to classes
-[rows, items], all of them arrays of that library. With slices and arithmetic alone: no lists as
-indices, so that a GPU does it too without waiting for anybody."""
+"""Function of a library (numpy or torch), the bytes of a field [rows, bytes] and seats [rows] that
+returns classes [rows, items]. It uses slices and arithmetic only: list indices would make a GPU
+synchronize."""
 
 
 @dataclass(frozen=True)
 class Hidden:
-    """Things that a seat may guess about, each of one of several classes."""
+    """Items that a seat cannot see, each of one of several classes."""
 
     field: str
-    """Of the state, in which the truth is."""
+    """Name of the state field with the true values."""
     items: tuple[str, ...]
-    """What is guessed, by name."""
+    """Names of the items."""
     classes: tuple[str, ...]
-    """What each may be."""
+    """Names of the classes."""
     read: HiddenReader
     dull: int = -1
-    """A class that says little, because most items have it; those do not count in the accuracy."""
+    """Class that most items have; the accuracy leaves them out. -1: none."""
 
     @property
     def width(self) -> int:
-        """Logits: for every item one of each class."""
+        """Number of logits: items times classes."""
         return len(self.items) * len(self.classes)
 
 
 @dataclass(frozen=True)
 class StateField:
-    """A field of a game's state, where its bytes lie in a table of a pool."""
+    """Byte range of a state field within a game of a pool."""
 
     first: int
     bytes: int
 
     @property
-    def stretch(self) -> slice:
-        """Its bytes."""
+    def byte_slice(self) -> slice:
         return slice(self.first, self.first + self.bytes)
 
 
 def hidden_of(rules: Rules) -> Hidden | None:
-    """Return what the seats of a game do not see, None where it does not say."""
+    """Return the hidden information of a game, None if it declares none."""
     module = game_module(rules.name, "hidden")
     return module.hidden(rules) if module else None
 
 
 def read_hidden(rules: Rules, hidden: Hidden, tables: npt.NDArray[np.uint8], seat: Any) -> Any:
-    """Read the truth from a pool's tables [games, bytes], as seen from a seat of each."""
-    stretch = state_field(rules, hidden.field).stretch
-    return hidden.read(np, np.ascontiguousarray(tables[:, stretch]), np.asarray(seat))
+    """Return the true classes from a pool's games [games, bytes], relative to one seat each."""
+    byte_slice = state_field(rules, hidden.field).byte_slice
+    return hidden.read(np, np.ascontiguousarray(tables[:, byte_slice]), np.asarray(seat))
 
 
 def state_field(rules: Rules, name: str) -> StateField:
-    """Where a field of a game's state lies in the tables of its pools."""
+    """Return the byte range of a state field."""
     return _state_field(rules.name, name)
 
 
@@ -81,4 +79,4 @@ def _state_field(game: str, name: str) -> StateField:
     for found, first, count in _native.state_fields(Rules(game).native):
         if found == name:
             return StateField(first, count)
-    raise ConfigError(f"hidden.py of {game}: its state has no field {name!r}; mend it")
+    raise ConfigError(f"hidden.py of {game}: its state has no field {name!r}; fix it")

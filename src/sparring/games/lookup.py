@@ -1,4 +1,4 @@
-"""What a game may have in its folder beside its rules: `picture`, `terminal`, `preset`."""
+"""Optional modules of a game's folder, such as `picture`, `terminal` and `preset`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from types import ModuleType
 from sparring.errors import SparringError
 
 
-def game_module(game: str, what: str = "") -> ModuleType | None:
-    """Return a module of a game's folder, or the folder itself; None where there is none."""
-    if not game.isidentifier():  # an environment of somebody else's
+def game_module(game: str, module: str = "") -> ModuleType | None:
+    """Return a module of a game's folder, or the package itself; None if it does not exist."""
+    if not game.isidentifier():  # a custom environment
         return None
     folder = find_spec(f"sparring.games.{game}")
     if folder is None or folder.submodule_search_locations is None:
         return None
-    name = f"{folder.name}.{what}" if what else folder.name
+    name = f"{folder.name}.{module}" if module else folder.name
     if find_spec(name) is None:
         return None
     try:
         return import_module(name)
-    except Exception as error:  # somebody's own file, whatever is wrong with it
+    except Exception as error:  # the user's file may raise anything
         text = f"{type(error).__name__}: {error}"
-        raise SparringError(f"{name} of {game} cannot be imported: {text}; mend it") from error
+        raise SparringError(f"{name} of {game} cannot be imported: {text}; fix it") from error

@@ -1,9 +1,8 @@
-"""A game's mirror image: which numbers of a row and which actions change places or signs.
+"""Mirror symmetry of a game: permutations and sign changes of features and actions.
 
-A game that is the same in a mirror says so in its folder: `symmetry.py` has `mirror(rules)`, which
-returns a `Mirror`, or None where flags make both sides differ. It holds for every situation: if the
-image of a row is played with the image of an action, then what follows, what is legal, what is
-paid and how it ends are the images of what they were.
+A symmetric game has `symmetry.py` in its folder with `mirror(rules)`, which returns a `Mirror`, or
+None if flags break the symmetry. For every position, playing the mirrored action in the mirrored
+observation must give mirrored next observations and masks, and the same rewards and end.
 """
 
 from __future__ import annotations
@@ -19,30 +18,30 @@ from sparring.errors import ConfigError
 from sparring.games.features import Feature
 
 SIGN_BIT = 0x80
-"""Of the last byte of a float32."""
+"""Sign bit in the last byte of a float32."""
 
 
 @dataclass(frozen=True)
 class Mirror:
-    """Where everything comes from in the image. The image of the image is the original."""
+    """Source index and sign of every feature and action; applied twice it is the identity."""
 
     features: tuple[int, ...]
-    """For every feature of `rules.features`, the one whose value it takes."""
+    """Index of the source feature, for every feature of `rules.features`."""
     signs: tuple[int, ...]
-    """For every feature: 1, or -1 where it changes its sign as well, which is for float32 alone."""
+    """1 or -1 for every feature; only float32 features can change sign."""
     actions: tuple[int, ...]
-    """For every action its image; of continuous actions, for every number the one it takes."""
+    """Mirrored action of every action; for continuous actions the source of every component."""
     action_signs: tuple[int, ...] = ()
-    """Of continuous actions: 1 or -1 for every number."""
+    """1 or -1 for every component of continuous actions."""
 
     def check(self, game: str, features: Sequence[Feature], *, actions: int, box: int) -> Mirror:
-        """Refuse a declaration that cannot be one of this game; return it otherwise."""
-        error = self._wrong(features, box or actions, box)
+        """Return this mirror; raises ConfigError if it does not fit the game."""
+        error = self._problem(features, box or actions, box)
         if error:
-            raise ConfigError(f"symmetry of {game}: {error}; mend its symmetry.py")
+            raise ConfigError(f"symmetry of {game}: {error}; fix its symmetry.py")
         return self
 
-    def _wrong(self, features: Sequence[Feature], actions: int, box: int) -> str:
+    def _problem(self, features: Sequence[Feature], actions: int, box: int) -> str:
         count = len(features)
         if (len(self.features), len(self.signs)) != (count, count):
             return f"features and signs need one entry for each of {count} features"
@@ -53,8 +52,8 @@ class Mirror:
             and is_involution(self.actions, self.action_signs)
         ):
             return "the image of the image is not the original"
-        for feature, place, sign in zip(features, self.features, self.signs, strict=True):
-            other = features[place]
+        for feature, source_index, sign in zip(features, self.features, self.signs, strict=True):
+            other = features[source_index]
             if (feature.dtype, feature.divisor) != (other.dtype, other.divisor):
                 return f"{feature.name} and {other.name} have different types or divisors"
             if sign < 0 and feature.dtype != "float32":
@@ -64,13 +63,13 @@ class Mirror:
     def bytes_of(
         self, features: Sequence[Feature], row_bytes: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """For every byte of a row the one it takes, and the bits that change behind that."""
+        """Return for every byte of a row its source byte, and the bits to flip."""
         source, flipped = np.arange(row_bytes), np.zeros(row_bytes, np.uint8)
-        for feature, place, sign in zip(features, self.features, self.signs, strict=True):
+        for feature, source_index, sign in zip(features, self.features, self.signs, strict=True):
             size = np.dtype(feature.dtype).itemsize
-            source[feature.offset : feature.offset + size] = features[place].offset + np.arange(
-                size
-            )
+            source[feature.offset : feature.offset + size] = features[
+                source_index
+            ].offset + np.arange(size)
             if sign < 0:
                 flipped[feature.offset + size - 1] = SIGN_BIT
         return source, flipped
@@ -78,27 +77,27 @@ class Mirror:
     def rows(
         self, features: Sequence[Feature], obs: npt.NDArray[np.uint8]
     ) -> npt.NDArray[np.uint8]:
-        """The images of observation bytes [..., obs_bytes]."""
+        """Mirror observation bytes [..., obs_bytes]."""
         source, flipped = self.bytes_of(features, obs.shape[-1])
         return obs[..., source] ^ flipped
 
     def masks(self, mask: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-        """The images of masks [..., actions]."""
+        """Mirror masks [..., actions]."""
         return mask if self.action_signs else mask[..., list(self.actions)]
 
     def play(self, action: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The images of actions: numbers of them, or [..., box]."""
+        """Mirror actions: discrete ones, or [..., box]."""
         if self.action_signs:
             signs = np.array(self.action_signs, np.float32)
             return np.asarray(action[..., list(self.actions)] * signs)
         return np.asarray(np.array(self.actions, action.dtype)[action])
 
 
-def is_involution(places: Sequence[int], signs: Sequence[int]) -> bool:
-    """Whether taking values from these places twice, with these signs, changes nothing."""
-    if any(not 0 <= place < len(places) for place in places) or any(
+def is_involution(sources: Sequence[int], signs: Sequence[int]) -> bool:
+    """Whether applying a permutation with signs twice is the identity."""
+    if any(not 0 <= source_index < len(sources) for source_index in sources) or any(
         s not in (1, -1) for s in signs
     ):
         return False
-    back = all(places[place] == here for here, place in enumerate(places))
-    return back and all(signs[here] == signs[places[here]] for here in range(len(signs)))
+    is_inverse = all(sources[source_index] == index for index, source_index in enumerate(sources))
+    return is_inverse and all(signs[index] == signs[sources[index]] for index in range(len(signs)))

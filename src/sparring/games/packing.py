@@ -1,4 +1,4 @@
-"""Rows of bytes from numbers: what `Rules.widen` does, backwards."""
+"""Pack float features into observation bytes, the inverse of `Rules.widen`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from sparring.errors import ConfigError
 from sparring.games.features import Feature, runs_of
 
 ROUNDING_TOLERANCE = 1e-3
-"""A number may be off by so much of itself, by rounding, and still stand for a whole one."""
+"""Relative rounding error up to which a number counts as an integer."""
 
 
 def pack_rows(
     features: Sequence[Feature], row_bytes: int, numbers: npt.NDArray[Any]
 ) -> npt.NDArray[np.uint8]:
-    """Return the rows [B, row_bytes] of which `Rules.widen` makes these numbers [B, features].
+    """Return rows [B, row_bytes] that `Rules.widen` turns into these numbers [B, features].
 
-    Numbers that no row has are refused.
+    Raises ConfigError for numbers that no row can represent.
     """
     rows = np.zeros((len(numbers), row_bytes), np.uint8)
     for first, count, offset, _, divisor in runs_of(features):
@@ -36,7 +36,7 @@ def pack_rows(
 def round_to_ints(
     features: Sequence[Feature], raw: npt.NDArray[np.float64], kind: np.dtype[Any]
 ) -> npt.NDArray[np.float64]:
-    """Round numbers that stand for whole ones of this kind; refuse others."""
+    """Round to integers of a type; raises ConfigError for other numbers."""
     bounds, nearest = np.iinfo(kind), np.rint(raw)
     near = np.abs(raw - nearest) <= ROUNDING_TOLERANCE * np.maximum(1.0, np.abs(raw))
     for row, at in np.argwhere(~near)[:1]:

@@ -1,6 +1,6 @@
-"""Games as pictures: simple shapes that any of the writers in `sparring.draw` can draw.
+"""Pictures of games as shapes, which the writers in `sparring.draw` turn into files.
 
-A game that can be drawn has a `picture.py` with a `PICTURE` in its folder.
+A game with a picture has `picture.py` with a `PICTURE` in its folder.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Shape:
-    """What all shapes have. Lengths are in units of the game, x to the right and y upwards.
+    """Base of all shapes. Lengths are in units of the game, x to the right and y upwards.
 
-    key: names a thing that moves, the same in every frame of a film. What comes later in a frame
-    lies on top, in the same order in all frames.
+    key: identifies a moving shape across the frames of a film. Later shapes of a frame are on top,
+    in the same order in all frames.
     """
 
     key: str = ""
@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class Polygon(Shape):
-    """An area between corners."""
+    """A filled polygon."""
 
     points: tuple[Point, ...]
     fill: str
@@ -42,7 +42,7 @@ class Polygon(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class Circle(Shape):
-    """A disc, a circle, or both."""
+    """A circle, filled or outlined."""
 
     at: Point
     radius: float
@@ -53,7 +53,7 @@ class Circle(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class Arc(Shape):
-    """A part of a circle, clockwise from the top: all of it with share 1, half with 0.5."""
+    """An arc, clockwise from the top. share: fraction of the full circle."""
 
     at: Point
     radius: float
@@ -64,7 +64,7 @@ class Arc(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class Polyline(Shape):
-    """A line through two or more points. Its ends are round or cut off."""
+    """A line through two or more points, with round or flat ends."""
 
     points: tuple[Point, ...]
     color: str
@@ -74,7 +74,7 @@ class Polyline(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class Text(Shape):
-    """One line of text, vertically centered at its place."""
+    """One line of text, vertically centered at `at`."""
 
     at: Point
     text: str
@@ -85,7 +85,7 @@ class Text(Shape):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapeGroup(Shape):
-    """Shapes that move as one: around a place, turned counter-clockwise by an angle in radians."""
+    """Shapes that move together: shifted to `at`, rotated counter-clockwise by radians."""
 
     parts: tuple[Shape, ...]
     at: Point = (0.0, 0.0)
@@ -97,7 +97,7 @@ Shapes = tuple[Shape, ...]
 
 @dataclass(frozen=True)
 class ViewBox:
-    """The part of the plane that is shown, and its color."""
+    """Visible part of the plane, and its background color."""
 
     left: float
     bottom: float
@@ -107,18 +107,16 @@ class ViewBox:
 
     @property
     def width(self) -> float:
-        """From left to right."""
         return self.right - self.left
 
     @property
     def height(self) -> float:
-        """From bottom to top."""
         return self.top - self.bottom
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A picture that does not move."""
+    """A still picture."""
 
     view: ViewBox
     shapes: Shapes
@@ -126,73 +124,73 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Film:
-    """A picture that moves."""
+    """An animation."""
 
     view: ViewBox
     backdrop: Shapes
-    """What is the same in all frames."""
+    """Shapes of all frames."""
     frames: Sequence[Shapes]
-    """What is drawn on top of it. Shapes that move have keys."""
+    """Shapes of each frame, drawn on top. Moving shapes have keys."""
     frame_s: float
-    """Seconds from one frame to the next, at the game's own speed."""
+    """Seconds between frames at normal speed."""
 
 
 @dataclass(frozen=True)
 class RecordedEpisode:
-    """A game that was played."""
+    """States of a finished game, with names of its players."""
 
     states: Sequence[State]
-    """The start, and what followed each decision."""
+    """The start, and the state after every decision."""
     names: tuple[str, ...]
-    """Who sat where."""
+    """Player of each seat."""
     wins: tuple[int, ...]
-    """Games that each seat had won before this one."""
+    """Wins of each seat before this game."""
 
     @property
     def winners(self) -> tuple[int, ...]:
-        """The seats with the most points; all of them after a draw."""
+        """Seats with the highest score; several after a draw."""
         scores = self.states[-1].scores
         return tuple(seat for seat, score in enumerate(scores) if score == max(scores))
 
     @property
     def wins_after(self) -> tuple[int, ...]:
-        """Games that each seat has won with this one; a draw counts for nobody."""
-        alone = self.winners if len(self.winners) == 1 else ()
-        return tuple(wins + (seat in alone) for seat, wins in enumerate(self.wins))
+        """Wins of each seat with this game; a draw adds none."""
+        winner = self.winners if len(self.winners) == 1 else ()
+        return tuple(wins + (seat in winner) for seat, wins in enumerate(self.wins))
 
 
 MIN_TEXT_SCALE = 0.72
-"""How far text shrinks before something is left out."""
+"""Smallest factor by which text shrinks before it is truncated."""
 
 
-def fit_text(text: Text, room: float) -> Text:
-    """Return a text that is no wider than its room: smaller, and then with its middle left out."""
+def fit_text(text: Text, max_width: float) -> Text:
+    """Return a text of at most `max_width`: first smaller, then truncated."""
     width = text_width(text.text, text.size)
-    size = text.size * min(1.0, max(MIN_TEXT_SCALE, room / width)) if width else text.size
-    return replace(text, size=size, text=truncate_text(text.text, size, room))
+    size = text.size * min(1.0, max(MIN_TEXT_SCALE, max_width / width)) if width else text.size
+    return replace(text, size=size, text=truncate_text(text.text, size, max_width))
 
 
 class Picture(Protocol):
-    """Draws the games of one kind with shapes, which become any kind of file."""
+    """Draws a game with shapes."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return all episodes, one after the other."""
+        """Return an animation of all episodes."""
 
     def still(self, episode: RecordedEpisode) -> Drawing:
-        """Return one picture that tells the whole episode."""
+        """Return one picture of the whole episode."""
 
 
 @dataclass(frozen=True)
 class SvgPicture:
-    """Draws the games of one kind as complete SVG documents, one per state."""
+    """Draws a game as SVG documents, one per state."""
 
     svg: Callable[[State], str]
     frame_s: float
-    """Seconds for which a state is shown."""
+    """Seconds per state."""
 
 
 def picture_of(rules: Rules) -> Picture | SvgPicture:
-    """Return what draws a game."""
+    """Return the picture of a game; raises ConfigError if it has none."""
     module = game_module(rules.name, "picture")
     if module is None:
         drawn = [name for name in game_names() if game_module(name, "picture")]

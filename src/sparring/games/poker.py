@@ -1,4 +1,4 @@
-"""What small poker games for two share: the position in words."""
+"""Positions of small poker games for two, shared by pictures and terminals."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ RANKS = ("J", "Q", "K")
 
 @dataclass(frozen=True)
 class PokerPosition:
-    """A position as people tell it."""
+    """A position in card ranks and action names."""
 
     cards: tuple[str, str]
     table: str
-    """The card that both use; "" as long as there is none."""
+    """The public card; "" before it is dealt."""
     chips: tuple[int, int]
-    """That each seat has put in."""
+    """Chips in the pot, by seat."""
     rounds: tuple[tuple[str, ...], ...]
-    """What was said, the first seat first in every round."""
+    """Actions of every betting round by name, beginning with seat 0."""
     choices: tuple[tuple[int, str], ...]
-    """Legal actions and what they are called here."""
+    """Legal actions with their names in this position."""
 
 
 def count_chips(chips: int) -> str:

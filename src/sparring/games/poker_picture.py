@@ -1,4 +1,4 @@
-"""Small poker games for two as a picture: both cards open, the chips, and what was said."""
+"""Pictures of small poker games for two: open cards, chips and betting history."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from sparring.games.table_shapes import (
 VIEW = ViewBox(0, 0, 480, 380, PAPER)
 MIDDLE = (240.0, 205.0)
 SEAT_Y = (75.0, 335.0)
-"""How high the seats are: the first one sits below."""
+"""Height of the seats, seat 0 at the bottom."""
 CARD = (50.0, 68.0)
 FELT, RIM = "#e6efe6", "#a9bba9"
 FRAME_S = 0.9
 PAUSE = 3
-"""Frames for which the result is shown."""
+"""Frames of the result."""
 HISTORY_X = (110.0, 310.0)
-"""Where what was said in each round begins: left and right of the table's card."""
+"""Left edges of the betting history by round, beside the public card."""
 
 
 class PokerPicture:
-    """Draws games from positions that `read` finds in states."""
+    """Draws games. read: function from a state to its position."""
 
     def __init__(self, read: Callable[[State], PokerPosition]) -> None:
         self.read = read
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return the games, a frame for every decision."""
+        """Return the games with one frame per decision."""
         frames: list[Shapes] = []
         for episode in episodes:
             frames += [tuple(self.scene(state)) for state in episode.states]
@@ -59,29 +59,29 @@ class PokerPicture:
         return Film(VIEW, tuple(backdrop(episodes[0].names)), frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
-        """Return the last position, which tells everything that was said."""
+        """Return the last position, with the whole betting history."""
         shapes = (*backdrop(episode.names), *self.scene(episode.states[-1]), result_text(episode))
         return Drawing(VIEW, shapes)
 
     def scene(self, state: State) -> Iterator[Shape]:
-        """Yield what changes: cards, chips, and what was said."""
-        at = self.read(state)
+        """Yield the moving shapes: cards, chips and betting history."""
+        position = self.read(state)
         for seat, y in enumerate(SEAT_Y):
             edge = ACTIVE if state.seat == seat else FAINT
-            yield from card((MIDDLE[0], y), at.cards[seat], edge, f"card {seat}")
-            yield from chips(seat, at.chips[seat])
-        if at.table:
-            yield from card(MIDDLE, at.table, FAINT, "table")
-        for number, said in enumerate(at.rounds):
-            for turn, word in enumerate(said):
-                place = (HISTORY_X[number], MIDDLE[1] + 33 - 22 * turn)
+            yield from card((MIDDLE[0], y), position.cards[seat], edge, f"card {seat}")
+            yield from chips(seat, position.chips[seat])
+        if position.table:
+            yield from card(MIDDLE, position.table, FAINT, "table")
+        for number, actions in enumerate(position.rounds):
+            for turn, action in enumerate(actions):
+                corner = (HISTORY_X[number], MIDDLE[1] + 33 - 22 * turn)
                 yield label(
-                    place, f"{turn % 2} {word}", 90, color=SOFT, key=f"said {number} {turn}"
+                    corner, f"{turn % 2} {action}", 90, color=SOFT, key=f"said {number} {turn}"
                 )
 
 
 def backdrop(names: Sequence[str]) -> Iterator[Shape]:
-    """Yield the table and who sits there."""
+    """Yield the static shapes: the table and the players."""
     yield oval(MIDDLE, (440, 250), FELT, RIM, 4)
     for seat, y in enumerate(SEAT_Y):
         yield from seat_disc((24, y), seat)
@@ -94,7 +94,7 @@ def card(at: Point, rank: str, edge: str, key: str) -> Iterator[Shape]:
 
 
 def chips(seat: int, count: int) -> Iterator[Shape]:
-    """Yield the chips that a seat has put in, and their number."""
+    """Yield the chips of a seat in the pot, and their number."""
     y = SEAT_Y[seat]
     for number in range(count):
         at = (MIDDLE[0] + 44 + 9 * number, y)
@@ -111,9 +111,11 @@ def chips(seat: int, count: int) -> Iterator[Shape]:
 
 def result_text(episode: RecordedEpisode) -> Shape:
     last = episode.states[-1]
-    told = ""
+    result = ""
     if last.over:
         won = int(max(last.scores))
         winner = episode.winners[0]
-        told = f"{last.end}: seat {winner} wins {count_chips(won)}" if won else "the pot is shared"
-    return label((MIDDLE[0], 18), told, 460, size=18, color=INK, anchor="middle", key="verdict")
+        result = (
+            f"{last.end}: seat {winner} wins {count_chips(won)}" if won else "the pot is shared"
+        )
+    return label((MIDDLE[0], 18), result, 460, size=18, color=INK, anchor="middle", key="verdict")

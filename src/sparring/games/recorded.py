@@ -1,7 +1,7 @@
-"""Games that were played, as small files: where they began and every action after that.
+"""Replays: recorded games as small JSON files with the start and all actions.
 
-Nothing of a position is kept, so that a file of a few kilobytes is enough and says nothing that the
-rules do not say again. `app/play/session.js` writes the same format.
+Positions are not stored; replaying the actions restores them. `app/play/session.js` writes the same
+format.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ MAX_STEPS = 1_000_000
 MAX_INDEX = 2**31
 MAX_NAME = 200
 MAX_JSON_INT = 2**53 - 1
-"""The largest whole number that every reader of JSON keeps; seeds beyond it are written as text."""
+"""Largest integer that is exact in all JSON readers; larger seeds are written as text."""
 
 StepActions = tuple[Any, ...]
-"""One action per row: whole numbers, or tuples of numbers where actions are continuous."""
+"""Actions of one step by row: integers, or tuples of floats for continuous actions."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A game that can be played again: `read` and `write` files, `states` plays it."""
+    """A recorded game: `read` and `write` files, `states` replays it."""
 
     rules: Rules
     seed: int
     players: tuple[str, ...]
-    """Who sat in each seat."""
+    """Player of each seat."""
     actions: tuple[StepActions, ...]
-    """Of every step, one entry per row."""
+    """Actions of every step, by row."""
     scores: tuple[float, ...]
     end: str | None
-    """Why it was over; None if nobody played it to the end."""
+    """Reason of the end; None for an unfinished game."""
     index: int = 0
-    """The number of the game in its pool, on which its chances depend."""
+    """Index of the game in its pool; its random numbers depend on it."""
     setup: tuple[int, ...] = ()
-    """Where it began, in the numbers of `State.set_up`; nothing: as usual."""
+    """Start position as numbers for `State.set_up`; empty: the default start."""
     source: str = field(default="the replay", compare=False)
-    """What errors call it."""
+    """Name in errors."""
 
     @classmethod
     def of(cls, last: State, actions: Iterable[Any], players: Sequence[str]) -> Replay:
-        """Record a game. last: where it stands; actions: all that `State.apply` was given."""
+        """Record a game. last: its current state; actions: all arguments of `State.apply`."""
         rules = last.rules
         moves = tuple(to_plain_actions(rules, action) for action in actions)
         return cls(
@@ -74,7 +74,7 @@ class Replay:
 
     @classmethod
     def read(cls, path: str | Path) -> Replay:
-        """Read a file; what is wrong with it is said in one line."""
+        """Read a file; raises ConfigError."""
         try:
             with Path(path).open("rb") as file:
                 raw = file.read(MAX_BYTES + 1)
@@ -84,7 +84,7 @@ class Replay:
 
     @classmethod
     def from_json(cls, raw: str | bytes, source: str = "the replay") -> Replay:
-        """Read what `to_json` wrote, or a page. source: what errors call it."""
+        """Parse the text of a replay. source: name in errors."""
         try:
             return replay_from_dict(parse(raw), source)
         except SparringError as error:
@@ -112,11 +112,10 @@ class Replay:
         }
 
     def to_json(self) -> str:
-        """Return the file's text."""
         return json.dumps(self.plain(), ensure_ascii=False, allow_nan=False) + "\n"
 
     def write(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Write the file, the whole of it or nothing. replace: also where there is one already."""
+        """Write the file atomically. replace: overwrite an existing file."""
         target = check_file(path, "", new=not replace)
         try:
             replace_file(target, self.to_json().encode())
@@ -132,9 +131,9 @@ class Replay:
         return state
 
     def states(self) -> Iterator[State]:
-        """Yield the start and what followed every step, each on its own.
+        """Yield the start and the state after every step, as separate copies.
 
-        An action that the rules do not allow is an error that names its step.
+        Raises ConfigError with the step of an illegal action.
         """
         state = self.start()
         yield state.clone()
@@ -146,30 +145,29 @@ class Replay:
             yield state.clone()
 
     def differences(self, last: State | None = None) -> list[str]:
-        """Say in which facts the end is another one than the file says; nothing: in none.
+        """Return differences between the replayed end and the recorded one.
 
-        last: where it ended; left out, it is played again.
+        last: final state; None: replay the game.
         """
         if last is None:
             *_, last = self.states()
-        told = []
+        differences = []
         if tuple(last.scores) != self.scores:
-            found = ", ".join(f"{score:g}" for score in last.scores)
+            data = ", ".join(f"{score:g}" for score in last.scores)
             kept = ", ".join(f"{score:g}" for score in self.scores)
-            told.append(f"the scores come out as {found}, the file says {kept}")
+            differences.append(f"the scores come out as {data}, the file says {kept}")
         if last.end != self.end:
-            found, kept = last.end or "not over", self.end or "not over"
-            told.append(f"the end comes out as {found!r}, the file says {kept!r}")
-        return told
+            data, kept = last.end or "not over", self.end or "not over"
+            differences.append(f"the end comes out as {data!r}, the file says {kept!r}")
+        return differences
 
 
 def json_int(number: int) -> int | str:
-    """Return a whole number as every reader of JSON keeps it."""
     return number if abs(number) <= MAX_JSON_INT else str(number)
 
 
 def to_plain_actions(rules: Rules, action: Any) -> StepActions:
-    """Return what one step was given, as plain numbers by row."""
+    """Return the actions of one step as plain numbers by row."""
     if rules.box:
         rows = np.asarray(action, np.float32).reshape(rules.rows, rules.box)
         return tuple(tuple(float(number) for number in row) for row in rows)
@@ -177,7 +175,7 @@ def to_plain_actions(rules: Rules, action: Any) -> StepActions:
 
 
 def parse(raw: str | bytes) -> Mapping[str, Any]:
-    """Return the object that a text is."""
+    """Parse and check format and version."""
     if len(raw) > MAX_BYTES:
         raise ConfigError(f"more than {MAX_BYTES // 2**20} MiB: this is no replay")
 
@@ -185,55 +183,55 @@ def parse(raw: str | bytes) -> Mapping[str, Any]:
         raise ConfigError(f"{word} is no number that can be played")
 
     try:
-        found = json.loads(raw, parse_constant=refuse)
+        data = json.loads(raw, parse_constant=refuse)
     except (ValueError, RecursionError) as error:
         if isinstance(error, SparringError):
             raise
         raise ConfigError("this is not JSON, so no replay") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise ConfigError(f'this is no replay: "format" has to be "{FORMAT}"')
-    if found.get("version") != VERSION:
+    if data.get("version") != VERSION:
         raise ConfigError(
-            f"a replay of version {found.get('version')!r}; this sparring reads version {VERSION}"
+            f"a replay of version {data.get('version')!r}; this sparring reads version {VERSION}"
         )
-    return found
+    return data
 
 
-def replay_from_dict(found: Mapping[str, Any], source: str) -> Replay:
-    """Check every entry and put them together."""
-    rules = rules_of_replay(found)
-    players = required(found, "players", list)
+def replay_from_dict(data: Mapping[str, Any], source: str) -> Replay:
+    """Validate all entries and return the replay."""
+    rules = rules_of_replay(data)
+    players = required(data, "players", list)
     if len(players) != rules.seats or not all(is_player_name(name) for name in players):
         raise ConfigError(f"players: {rules.name} needs {rules.seats} names")
-    actions = required(found, "actions", list)
+    actions = required(data, "actions", list)
     if len(actions) > MAX_STEPS:
         raise ConfigError(f"{len(actions):,} actions; at most {MAX_STEPS:,} can be played again")
-    scores = required(found, "scores", list)
+    scores = required(data, "scores", list)
     if len(scores) != rules.seats or not all(is_number(score) for score in scores):
         raise ConfigError(f"scores: {rules.name} needs {rules.seats} numbers")
-    end = found.get("end")
+    end = data.get("end")
     if end is not None and end not in rules.ends:
         raise ConfigError(f"end: {rules.name} does not end by {end!r}")
-    index = found.get("index", 0)
+    index = data.get("index", 0)
     if not is_int(index) or not 0 <= index < MAX_INDEX:
         raise ConfigError(f"index: {index!r} is no number of a game")
     return Replay(
         rules,
-        check_seed(parse_int(found.get("seed"), "seed")),
+        check_seed(parse_int(data.get("seed"), "seed")),
         tuple(players),
         tuple(parse_actions(rules, given, step) for step, given in enumerate(actions, 1)),
         tuple(float(score) for score in scores),
         end,
         index,
-        read_setup(found),
+        read_setup(data),
         source,
     )
 
 
-def rules_of_replay(found: Mapping[str, Any]) -> Rules:
-    """Return the rules that a replay was played by, if they are these."""
-    rules = Rules(required(found, "game", str), required(found, "flags", dict))
-    version = found.get("rules_version")
+def rules_of_replay(data: Mapping[str, Any]) -> Rules:
+    """Return the rules of a replay; raises ConfigError for other versions."""
+    rules = Rules(required(data, "game", str), required(data, "flags", dict))
+    version = data.get("rules_version")
     if version != rules.rules_version:
         raise ConfigError(
             f"played by version {version!r} of the rules of {rules.name}, and this sparring has "
@@ -242,18 +240,18 @@ def rules_of_replay(found: Mapping[str, Any]) -> Rules:
     return rules
 
 
-def read_setup(found: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return where a game began, as its rules read it."""
-    if found.get("setup") is None:
+def read_setup(data: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the numbers of the start position."""
+    if data.get("setup") is None:
         return ()
-    numbers = tuple(parse_int(number, "setup") for number in required(found, "setup", list))
+    numbers = tuple(parse_int(number, "setup") for number in required(data, "setup", list))
     if not all(map(is_int64, numbers)):
         raise ConfigError("setup: a number does not fit into 64 bits")
     return numbers
 
 
 def parse_actions(rules: Rules, given: Any, step: int) -> StepActions:
-    """Return what one step says, one entry per row; whether it is legal shows in playing it."""
+    """Return the actions of one step by row; replaying checks whether they are legal."""
     rows = [given] if rules.rows == 1 else given
     if not isinstance(rows, list) or len(rows) != rules.rows:
         raise ConfigError(f"step {step}: {rules.name} needs a list with {rules.rows} actions")
@@ -269,14 +267,14 @@ def parse_actions(rules: Rules, given: Any, step: int) -> StepActions:
     return to_plain_actions(rules, rows)
 
 
-def required(found: Mapping[str, Any], name: str, kind: type) -> Any:
-    if not isinstance(found.get(name), kind):
+def required(data: Mapping[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(data.get(name), kind):
         raise ConfigError(f"{name!r} is missing or is no {kind.__name__}")
-    return found[name]
+    return data[name]
 
 
 def is_player_name(value: Any) -> bool:
-    """Whether this can be printed as a player's name."""
+    """Whether a value is a printable name of a player."""
     return (
         isinstance(value, str)
         and len(value) <= MAX_NAME
@@ -285,7 +283,7 @@ def is_player_name(value: Any) -> bool:
 
 
 def parse_int(value: Any, name: str) -> int:
-    """Return a whole number, which may be written as text."""
+    """Return an integer, which may be written as text."""
     if is_int(value):
         return int(value)
     try:

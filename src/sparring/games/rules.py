@@ -1,4 +1,4 @@
-"""A game with a configuration: sizes, names, and how observation bytes become numbers."""
+"""Rules of a game with its flags: sizes, names, features and reward weights."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sparring.games.sources import not_built_hint
 from sparring.games.stats import Stat
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
-"""Configuration keys that every game understands."""
+"""Flags of every game."""
 BOT_PREFIX = "bot:"
-"""May stand before the name of a bot, to tell it from a folder."""
+"""Optional prefix of a bot's name, which distinguishes it from a folder."""
 TEST_GAMES = ("cage2_replay", "corridor", "duel", "rock_paper_scissors", "signal", "stairs")
 """Games that only test builds have."""
 
@@ -33,7 +33,7 @@ Rewards = Mapping[str, float | Sequence[float]]
 
 @dataclass(frozen=True)
 class Field:
-    """One configuration key of a game."""
+    """One flag of a game."""
 
     name: str
     dtype: str
@@ -46,8 +46,8 @@ class Field:
     value: tuple[float, ...]
 
     def show(self) -> Any:
-        """Return the value as a user would write it."""
-        # The shortest number that is the same in 32 bits: 0.2, not 0.20000000298.
+        """Return the value as users write it."""
+        # The shortest decimal with the same float32: 0.2, not 0.20000000298.
         plain = [
             float(str(np.float32(v))) if self.dtype == "float32" else int(v) for v in self.value
         ]
@@ -55,7 +55,7 @@ class Field:
         return named[0] if self.count == 1 else named
 
     def parse(self, given: Any) -> list[float]:
-        """Check a user's value and return it as the native core wants it."""
+        """Validate a user's value and return it for the native core."""
         if self.count == 1:
             return [self._parse_one(given)]
         if isinstance(given, str) or not isinstance(given, Sequence | np.ndarray):
@@ -84,15 +84,15 @@ class Field:
 
 
 class Bots(tuple[str, ...]):
-    """Names of bots from the weakest to the strongest; other names of the same ones are `in` too.
+    """Names of bots from the weakest to the strongest; `in` also accepts aliases.
 
-    A game's folder may have `BOT_NAMES`, other name to name. They are listed nowhere.
+    A game's folder may have `BOT_NAMES`, from alias to name. Aliases are not listed.
     """
 
     game = ""
 
     def called(self, name: object) -> object:
-        """Return the name that is listed for a bot."""
+        """Return the name of an alias; other names unchanged."""
         if not self.game or super().__contains__(name):
             return name
         return getattr(game_module(self.game), "BOT_NAMES", {}).get(name, name)
@@ -110,7 +110,7 @@ class Rules:
     """Everything about a game that does not change while it is played."""
 
     declares_flags = True
-    """Whether `fields` has all flags that there are."""
+    """Whether `fields` lists all flags."""
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         check_type("game", name, str, "name of a game")
@@ -119,7 +119,7 @@ class Rules:
                 raise ConfigError(why)
             hint = suggestion(name, game_names())
             if ":" in name or name.endswith(".py") or is_python_file(name):
-                hint = "; an environment of your own is module:factory, or file.py:factory"
+                hint = "; a custom environment is module:factory, or file.py:factory"
             raise ConfigError(f"no game called {short_repr(name)}{hint}")
         given = dict(config or {})
         self.skip_forced = bool(SKIP_FORCED.parse(given.pop("skip_forced", 0))[0])
@@ -154,9 +154,9 @@ class Rules:
         self.counters = tuple(self.native.counters)
         self.hides = self.native.hides
         self.zero_sum = self.native.zero_sum
-        """What one of the two seats is paid, the other one loses."""
+        """Whether the two seats' rewards sum to zero."""
         self.chance = self.native.chance
-        """Whether anything but the players' decisions is left to chance."""
+        """Whether the game has random events."""
         if self.zero_sum and self.seats != 2:
             raise ConfigError(f"{name} declares zero_sum, which is for two seats, not {self.seats}")
 
@@ -165,12 +165,12 @@ class Rules:
 
     @cached_property
     def fields(self) -> dict[str, Field]:
-        """The configuration, by key."""
+        """Flags by name."""
         return {row[0]: make_field(row) for row in self.native.config_fields}
 
     @cached_property
     def stats(self) -> tuple[Stat, ...]:
-        """Statistics of how seats play, made of `counters`; the most telling ones first."""
+        """Statistics of play, computed from `counters`, the most important first."""
         return tuple(
             Stat(name, tuple(above), tuple(below), text, detail)
             for name, above, below, text, detail in self.native.stats
@@ -178,7 +178,7 @@ class Rules:
 
     @property
     def config(self) -> dict[str, Any]:
-        """The complete configuration, as it can be given again; a copy, which may be changed."""
+        """A copy of all flags, as `Rules` accepts them."""
         return {
             name: list(value) if isinstance(value, list) else value
             for name, value in self._config.items()
@@ -194,14 +194,14 @@ class Rules:
         return Rules(self.name, {**self.config, **changes})
 
     def action_name(self, action: int) -> str:
-        """Return what an action means."""
+        """Return the name of an action."""
         return self.native.action_name(
             check_index(self.name, "actions", action, self.actions, ConfigError)
         )
 
     @cached_property
     def blocks(self) -> tuple[FeatureBlock, ...]:
-        """The named parts of the observation, in order."""
+        """The named blocks of the observation, in order."""
         blocks = []
         first = 0
         for name, rows, columns in self.native.blocks:
@@ -211,7 +211,7 @@ class Rules:
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:
-        """Every number of the observation, in the order of `widen`."""
+        """All features of the observation, in the order of `widen`."""
         offsets: dict[tuple[int, int, int], int] = {}
         at = 0
         for dtype in ("uint8", "int8", "int16", "float32"):
@@ -237,23 +237,23 @@ class Rules:
 
     @cached_property
     def role_bytes(self) -> tuple[tuple[int, ...], ...]:
-        """By role, bytes of a row that tell it. Empty: a row alone does not tell.
+        """Bytes of an observation that mark each role. Empty: observations do not show the role.
 
-        A row is of the first role of which one byte is not 0, else of the last one.
+        An observation has the first role with a nonzero marker byte, otherwise the last role.
         """
         if len(self.roles) == 1:
             return ((),)
-        told = self.native.told_by
+        markers = self.native.told_by
         by_name = {feature.name: feature for feature in self.features}
         return tuple(
             tuple(at for name in names for at in by_name[name].bytes)
-            for names in [*told, *([[]] * (len(self.roles) - len(told)) if told else [])]
+            for names in [*markers, *([[]] * (len(self.roles) - len(markers)) if markers else [])]
         )
 
     def role_of(self, obs: npt.NDArray[np.uint8]) -> npt.NDArray[np.int8]:
-        """Tell the roles [...] of rows [..., row bytes] by what they show."""
+        """Return the roles [...] of observations [..., obs_bytes]."""
         if not self.role_bytes:
-            raise ConfigError(f"{self.name} does not declare how a row tells its role")
+            raise ConfigError(f"{self.name} does not mark roles in observations")
         obs = np.asarray(obs)
         roles = np.full(obs.shape[:-1], len(self.roles) - 1, np.int8)
         for role in reversed(range(len(self.roles) - 1)):
@@ -262,7 +262,7 @@ class Rules:
 
     @cached_property
     def mirror(self) -> Mirror | None:
-        """The game's mirror image, if its folder has one and no flag breaks it."""
+        """Mirror symmetry of the game, None if it declares none or a flag breaks it."""
         module = game_module(self.name, "symmetry")
         declared: Mirror | None = module.mirror(self) if module else None
         if declared is None:
@@ -285,20 +285,20 @@ class Rules:
         return rows.reshape(*given.shape[:-1], self.obs_bytes)
 
     def env_actions(self, action: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Turn a policy's actions into those that an environment of the game takes: the same."""
+        """Convert a policy's actions to those of the environment; the same for built-in games."""
         return np.asarray(action)
 
     def env_masks(self, given: npt.ArrayLike) -> npt.NDArray[Any]:
-        """Turn masks of an environment of the game into those of actions: the same."""
+        """Convert masks of the environment to masks of actions; the same for built-in games."""
         return np.asarray(given)
 
     @cached_property
     def runs(self) -> list[Run]:
-        """The features as the native core reads them."""
+        """Features as runs for the native core."""
         return runs_of(self.features)
 
     def weights(self, rewards: Rewards | None) -> list[float]:
-        """Return the weight of every part and role, flat, from {part: weight or one per role}."""
+        """Return the flat weights [parts, roles] from {part: weight, or one weight per role}."""
         if rewards is None:
             return list(self.native.default_weights)
         check_type("rewards", rewards, Mapping, "weight by name")
@@ -323,7 +323,7 @@ class Rules:
         return self.bots.index(self.bots.called(name))
 
     def bot_called(self, text: str) -> str | None:
-        """Return the bot that a user means by NAME or bot:NAME, None if there is none."""
+        """Return the bot of NAME or bot:NAME, None if there is none."""
         name = text.removeprefix(BOT_PREFIX) if isinstance(text, str) else None
         return name if name in self.bots else None
 
@@ -340,10 +340,10 @@ def rules_for(game: str | Rules, config: Mapping[str, Any] | None) -> Rules:
 
 
 def is_python_file(name: str) -> bool:
-    """Whether somebody means a file of that name, without its ending."""
+    """Whether NAME.py exists."""
     try:
         return Path(f"{name}.py").is_file()
-    except (OSError, ValueError):  # a name that no disk has
+    except (OSError, ValueError):  # not a valid file name
         return False
 
 
@@ -355,12 +355,12 @@ def make_field(row: Any) -> Field:
 
 
 def game_names() -> list[str]:
-    """Return the games that are there to play."""
+    """Return the playable games, without those of tests."""
     return [name for name in _native.game_names() if name not in TEST_GAMES]
 
 
 def describe_illegal_action(rules: Rules, refused: tuple[Any, ...]) -> str:
-    """Say which action was refused, and what would have been legal."""
+    """Return an error text with the illegal action and the legal ones."""
     game, row, seat, action, component, value, legal = refused
     where = f"{rules.name} game {game}, seat {seat} (row {row})"
     if component >= 0:

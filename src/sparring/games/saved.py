@@ -1,7 +1,6 @@
-"""Saved games as bytes: one line of JSON that says what they are, and the bytes behind it.
+"""Saved games: one line of JSON as a header, and the state bytes after it.
 
-The bytes may come from anybody. The line is read here, entry by entry; what is behind it the native
-core checks before a game goes on from it.
+The bytes may be untrusted. This module validates the header; the native core validates the state.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ MAX_NAME = 200
 
 
 def add_header(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
-    """Put a readable header in front of state bytes: what they are, and their hash."""
+    """Prepend a JSON header with the rules and the hash of the state."""
     header = {
         "game": rules.name,
         "rules_version": rules.rules_version,
@@ -35,7 +34,7 @@ def add_header(rules: Rules, more: Mapping[str, Any], body: bytes) -> bytes:
 
 
 def split_header(raw: bytes) -> tuple[Header, bytes]:
-    """Split what `seal` wrote and check that nothing was lost on the way."""
+    """Split header and state; raises StateError if they are damaged."""
     if not isinstance(raw, bytes):
         raise StateError(f"a saved state is bytes, not {short_repr(raw)}")
     head, _, body = raw.partition(b"\n")
@@ -55,27 +54,29 @@ def split_header(raw: bytes) -> tuple[Header, bytes]:
 
 
 class Header:
-    """The first line of saved games. An entry that is missing or odd is a StateError."""
+    """Header of saved games. Missing or invalid entries raise StateError."""
 
     def __init__(self, found: Mapping[str, Any]) -> None:
         self._found = found
 
-    def entry(self, name: str, wanted: str, fits: Callable[[Any], bool], usual: Any = None) -> Any:
-        """Return an entry that fits. wanted: what it should be, in words; usual: if it is left out.
+    def entry(
+        self, name: str, wanted: str, fits: Callable[[Any], bool], default: Any = None
+    ) -> Any:
+        """Return a valid entry. wanted: description for errors; default: default.
 
-        An entry that has no usual value has to be there.
+        An entry without a default is required.
         """
-        value = self._found.get(name, usual)
+        value = self._found.get(name, default)
         if value is None or not fits(value):
             raise StateError(f"the saved state has {name} {shorten(value)}; it needs {wanted}")
         return value
 
-    def whole(self, name: str, low: int, high: int, usual: int | None = None) -> int:
+    def whole(self, name: str, low: int, high: int, default: int | None = None) -> int:
         wanted = f"a whole number in {low}..{high}"
-        return int(self.entry(name, wanted, lambda n: is_int(n) and low <= n <= high, usual))
+        return int(self.entry(name, wanted, lambda n: is_int(n) and low <= n <= high, default))
 
     def seed(self) -> int:
-        """Return the seed that the games are drawn from."""
+        """Return the seed of the games."""
         return self.whole("seed", MIN_SEED, MAX_SEED)
 
     def weights(self, count: int) -> list[float]:
@@ -86,12 +87,12 @@ class Header:
         return [float(weight) for weight in found]
 
     def setup(self) -> tuple[int, ...]:
-        """Return what `State.set_up` was given."""
+        """Return the numbers of `State.set_up`."""
         wanted = "a list of whole numbers of 64 bits"
         return tuple(self.entry("setup", wanted, lambda value: is_list_of(is_int64, value), ()))
 
     def rules(self) -> Rules:
-        """Return the rules that the games are played by, if they are these."""
+        """Return the rules of the games; raises StateError for other versions."""
         name = self.entry("game", "the name of a game", is_short_text)
         config = self.entry("config", "flags by name", lambda value: isinstance(value, dict))
         try:
@@ -102,7 +103,7 @@ class Header:
         return rules
 
     def check_version(self, rules: Rules) -> None:
-        """Refuse a state that was saved under other rules."""
+        """Raise StateError if the version of the rules differs."""
         saved = self._found.get("rules_version")
         if saved != rules.rules_version:
             raise StateError(
@@ -110,16 +111,16 @@ class Header:
                 f"{rules.rules_version}; replay the actions from a new start"
             )
 
-    def demand(self, mine: Mapping[str, Any]) -> None:
-        """Refuse games of another kind or number than a pool's."""
-        for key, value in mine.items():
+    def check_equal(self, expected: Mapping[str, Any]) -> None:
+        """Raise StateError if entries differ from those of a pool."""
+        for key, value in expected.items():
             found = self._found.get(key, 0 if key == "memory" else None)
             if found != value:
                 raise StateError(f"the state has {key} {shorten(found)}, this pool has {value}")
 
 
 def is_nested_at_most(value: Any, levels: int) -> bool:
-    """Whether lists and objects lie in each other so many levels deep at most."""
+    """Whether lists and objects are nested at most `levels` deep."""
     if not isinstance(value, (list, dict)):
         return True
     inner = value.values() if isinstance(value, dict) else value
@@ -127,33 +128,33 @@ def is_nested_at_most(value: Any, levels: int) -> bool:
 
 
 def is_short_text(value: Any) -> bool:
-    """Whether this is text that may be a name."""
+    """Whether a value is text short enough for a name."""
     return isinstance(value, str) and len(value) <= MAX_NAME
 
 
 def is_list_of(fits: Callable[[Any], bool], value: Any) -> bool:
-    """Whether this is a list, all of whose elements fit."""
+    """Whether a value is a list of valid elements."""
     return isinstance(value, (list, tuple)) and all(map(fits, value))
 
 
 def is_int(value: Any) -> bool:
-    """Whether this is a whole number; True and False are none."""
+    """Whether a value is an int and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_int64(value: Any) -> bool:
-    """Whether this is a whole number of 64 bits."""
+    """Whether a value is an int of 64 bits."""
     return is_int(value) and -(2**63) <= value < 2**63
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a number that 32 bits hold."""
+    """Whether a value is a number within the range of float32."""
     if is_int(value):
         return bool(abs(value) < 2**53)
     return isinstance(value, float) and math.isfinite(value) and abs(value) < 3e38
 
 
 def shorten(value: Any) -> str:
-    """Show what was found, the beginning of it."""
+    """Return the first characters of a value's repr."""
     text = ascii(value)
     return text if len(text) <= 40 else text[:40] + "..."

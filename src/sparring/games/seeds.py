@@ -1,4 +1,4 @@
-"""Seeds: whole numbers of 64 bits, with or without a sign; environments of others take 31."""
+"""Seeds: signed or unsigned integers of 64 bits; custom environments get 31 bits."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from sparring.errors import ConfigError
 
 MIN_SEED, MAX_SEED = -(2**63), 2**64 - 1
 ENV_SEED_LIMIT = 2**31
-"""Seeds below this one, and not below 0, are taken by any environment."""
+"""Seeds from 0 below this limit work with any environment."""
 
 
 def seed_bits(seed: Any) -> int:
-    """Return a seed as the native core takes it; a negative one counts down from 2**64."""
+    """Return a seed as unsigned 64 bits for the native core."""
     return check_seed(seed) % 2**64
 
 
 def check_seed(seed: Any) -> int:
-    """Return a seed that fits, as it was given."""
+    """Return a valid seed; raises ConfigError."""
     try:
         number = operator.index(seed)
     except TypeError:
@@ -33,6 +33,6 @@ def check_seed(seed: Any) -> int:
 
 
 def derive_seed(*numbers: int) -> int:
-    """A seed that depends on all of these; any environment takes 31 bits."""
+    """Return a seed of 31 bits derived from all numbers."""
     words = [number % 2**64 for number in numbers]
     return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

@@ -1,4 +1,4 @@
-"""The games that a checkout lists, some of which may not be built yet."""
+"""Games listed in a checkout's CMakeLists.txt, which may not be built yet."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-"""Where sparring runs from its sources; a folder without the list where it is installed."""
+"""Root of the source checkout; for an installed package a folder without the list."""
 GAME_LIST_FILE = "CMakeLists.txt"
 GAME_LIST = re.compile(r"^set\(SPARRING_GAMES\n(?P<names>(?: +\w+\n)*)\)$", re.MULTILINE)
 
@@ -21,7 +21,7 @@ def listed_games(file: Path) -> list[str] | None:
 
 
 def not_built_hint(name: str) -> str:
-    """Say how a game is built that is not there yet, "" if the checkout does not list it."""
+    """Return how to build a listed game that is not built, "" if it is not listed."""
     if name not in (listed_games(REPOSITORY / GAME_LIST_FILE) or ()):
         return ""
     where = "" if Path.cwd() == REPOSITORY else f"cd {REPOSITORY} && "

@@ -1,4 +1,4 @@
-"""Positions in which games begin instead of their usual start, and the words that name them."""
+"""Start positions of games, their names, and files with positions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sparring.games.state import State, load_state, new_state
 from sparring.schedule import format_number
 
 DEFAULT_START = "usual"
-"""The word for the start that the rules know themselves."""
+"""Name of the start of the rules."""
 STARTS_SUFFIX = ".jsonl"
-"""How the files are called that `write_starts` writes."""
+"""Suffix of files of `write_starts`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SavedPosition:
-    """Where a game stands: its own bytes, and those beside it; none of these: zeros."""
+    """Bytes of a position: the game, and its extra state (empty: zeros)."""
 
     game: bytes
     side: bytes = b""
@@ -31,17 +31,17 @@ class SavedPosition:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A position in which a game begins, and how often, against the weights of the others."""
+    """A start position with its weight."""
 
     position: State | SavedPosition | bytes | None = None
-    """A state, a state's `serialize()`, or None for the usual start."""
+    """A state, the bytes of `State.serialize()`, or None for the default start."""
     weight: float = 1.0
     name: str = ""
-    """What an error calls it."""
+    """Name in errors."""
 
 
 def resolve_start(rules: Rules, start: Start) -> SavedPosition | None:
-    """Return the bytes of a start, None for the usual one; refuse what no game begins from."""
+    """Return the bytes of a start, None for the default; raises for invalid positions."""
     at = start.position
     if at is None or isinstance(at, SavedPosition):
         return at
@@ -59,7 +59,7 @@ def saved_position(state: State) -> SavedPosition:
 
 
 def check_same_rules(rules: Rules, theirs: Rules) -> None:
-    """Refuse a position of other rules; flags that may change while games run may differ."""
+    """Refuse a position of other rules; flags that can change during a run may differ."""
     if theirs.name != rules.name:
         raise ConfigError(f"a position of {theirs.name}, and the game is {rules.name}")
     fixed = [name for name, field in rules.fields.items() if not field.live]
@@ -70,9 +70,9 @@ def check_same_rules(rules: Rules, theirs: Rules) -> None:
 
 
 def read_starts(rules: Rules, words: Sequence[str]) -> tuple[Start, ...]:
-    """Read WHAT=WEIGHT words: usual, a file, or what the game knows by name.
+    """Read START=WEIGHT texts: usual, a file, or a start that the game names.
 
-    A word's weight is shared out among its positions.
+    The positions of a text share its weight.
     """
     found: list[Start] = []
     for word in words:
@@ -86,14 +86,14 @@ def read_starts(rules: Rules, words: Sequence[str]) -> tuple[Start, ...]:
 
 
 def with_absolute_path(word: str) -> str:
-    """The same word with the whole path of a file, for whoever reads it from another folder."""
+    """Make the path of a file absolute, so that it is valid in any working directory."""
     what, weight = split_weight(word)
     file = Path(what).expanduser()
     return f"{file.absolute()}={format_number(weight)}" if file.is_file() else word
 
 
 def split_weight(word: str) -> tuple[str, float]:
-    """Return what a word names and its weight, which is 1 if it gives none."""
+    """Split START=WEIGHT; the default weight is 1."""
     what, _, given = word.rpartition("=")
     try:
         weight = float(given)
@@ -109,7 +109,7 @@ def split_weight(word: str) -> tuple[str, float]:
 
 
 def starts_by_name(rules: Rules, what: str) -> list[Start]:
-    """Return the starts that a word names, at least one."""
+    """Return the starts of a name, at least one."""
     try:
         starts = find_starts(rules, what)
     except (ConfigError, OSError) as error:
@@ -120,7 +120,7 @@ def starts_by_name(rules: Rules, what: str) -> list[Start]:
 
 
 def find_starts(rules: Rules, what: str) -> list[Start]:
-    """Ask the game for a word first, then look for a file of ours."""
+    """Return starts that the game names, or those of a file."""
     module = game_module(rules.name, "starts")
     known = module.read_starts(rules, what) if module else None
     if known is not None:
@@ -137,7 +137,7 @@ def find_starts(rules: Rules, what: str) -> list[Start]:
 
 
 def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
-    """Read a file of `write_starts`, or lines with a seed and the moves from there."""
+    """Read a file of `write_starts`, or lines with a seed and moves."""
     for number, line in read_content_lines(path):
         where = f"{path}:{number}"
         try:
@@ -155,7 +155,7 @@ def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
 
 
 def read_content_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file that say something; # begins a comment."""
+    """Yield numbered lines, without empty lines and # comments."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
@@ -166,7 +166,7 @@ def read_content_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def read_entry(rules: Rules, entry: Mapping[str, Any], where: str) -> Start:
-    """Read one line: a state as `State.serialize` writes it, or how to play to it."""
+    """Read one line: a serialized state, or a seed with moves."""
     unknown = sorted(set(entry) - {"state", "seed", "moves", "weight"})
     if unknown or ("state" in entry) == ("moves" in entry):
         raise ValueError(unknown)
@@ -183,6 +183,6 @@ def read_entry(rules: Rules, entry: Mapping[str, Any], where: str) -> Start:
 
 
 def write_starts(path: str | Path, states: Iterable[State]) -> None:
-    """Write positions to a file that `--starts` takes, one line each."""
+    """Write positions to a file for `--starts`, one per line."""
     lines = [json.dumps({"state": state.serialize().hex()}) for state in states]
     Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

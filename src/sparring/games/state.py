@@ -1,4 +1,4 @@
-"""One game on its own: for exploring, for searching, and for people."""
+"""A single game, for exploring, search and people."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from sparring.games.seeds import seed_bits
 from sparring.games.views import text_view
 
 MAX_INDEX = 2**32 - 1
-"""Games of all pools together are numbered with 32 bits."""
+"""Largest index of a game; all pools share 32 bits."""
 
 Action = int | Sequence[float] | Sequence[Any] | npt.NDArray[Any]
 
 
 class State:
-    """A position of a game. Make one with `sparring.new_state`."""
+    """State of one game. Make one with `sparring.new_state`."""
 
     def __init__(self, rules: Rules, seed: int, weights: Sequence[float], *, game: int = 0) -> None:
         self.rules = rules
@@ -32,24 +32,24 @@ class State:
         self.weights = list(weights)
         self.index = game
         self.setup: tuple[int, ...] = ()
-        """What `set_up` was given, as a replay has to know it."""
+        """Numbers of `set_up`, for replays."""
         self.native = _native.make_state(
             rules.native, seed_bits(seed), game, rules.skip_forced, self.weights
         )
 
     @property
     def seat(self) -> int:
-        """Who decides; -1 when the game is over."""
+        """Seat to act; -1 when the game is over."""
         return self.native.seat()
 
     @property
     def role(self) -> int:
-        """In what capacity the seat decides, an index into `rules.roles`."""
+        """Role of the seat to act, an index into `rules.roles`."""
         return self.native.role()
 
     @property
     def seats_to_act(self) -> list[int]:
-        """Everyone who decides now; more than one where seats move at once."""
+        """Seats to act; several in games with simultaneous moves."""
         seats = [self.native.seat(row) for row in range(self.rules.rows)]
         return [seat for seat in seats if seat >= 0]
 
@@ -60,32 +60,32 @@ class State:
 
     @property
     def truncated(self) -> bool:
-        """Whether the game was cut."""
+        """Whether a limit ended the game."""
         return self.native.truncated
 
     @property
     def over(self) -> bool:
-        """Whether nobody can decide any more."""
+        """Whether the game has ended."""
         return self.terminated or self.truncated
 
     @property
     def end(self) -> str | None:
-        """Why the game is over."""
+        """Reason of the end, None while the game runs."""
         return self.rules.ends[self.native.reason] if self.over else None
 
     @property
     def rewards(self) -> npt.NDArray[np.float32]:
-        """What the last `apply` paid to every seat (in its first role)."""
+        """Rewards of the last `apply` by seat (in its first role)."""
         return self.rewards_by_role[:, 0]
 
     @property
     def rewards_by_role(self) -> npt.NDArray[np.float32]:
-        """What the last `apply` paid, [seats, roles]."""
+        """Rewards of the last `apply`, [seats, roles]."""
         return np.array(self.native.rewards(), np.float32).reshape(self.rules.seats, -1)
 
     @property
     def scores(self) -> list[float]:
-        """The game's own points by seat."""
+        """Scores of the game by seat."""
         return [self.native.score(seat) for seat in range(self.rules.seats)]
 
     def legal(self, row: int = 0) -> list[int]:
@@ -93,11 +93,11 @@ class State:
         return self.native.legal(self._row(row))
 
     def action_name(self, action: int) -> str:
-        """Return what an action means."""
+        """Return the name of an action."""
         return self.rules.action_name(action)
 
     def apply(self, action: Action) -> None:
-        """Play an action (one per row where seats move at once). A bad one changes nothing."""
+        """Apply an action (one per row with simultaneous moves); an illegal one changes nothing."""
         if self.over:
             raise IllegalActionError(f"{self.rules.name}: the game is over; make a new state")
         if self.rules.box:
@@ -119,7 +119,7 @@ class State:
             raise IllegalActionError(describe_illegal_action(self.rules, refused))
 
     def set_up(self, numbers: Sequence[int]) -> str:
-        """Go on from a position as the game's own rules read it; returns what is wrong with it."""
+        """Set a position from numbers; return an error text, "" if it is valid."""
         given = [check_int("set_up", number, -(2**63), 2**63 - 1) for number in numbers]
         error = self.native.setup(given)
         if not error:
@@ -127,20 +127,20 @@ class State:
         return error
 
     def observe_bytes(self, seat: int) -> npt.NDArray[np.uint8]:
-        """Return what a seat may know, as the pool writes it."""
+        """Return the observation of a seat as bytes, as in a pool."""
         out = np.zeros(self.rules.obs_bytes, np.uint8)
         self.native.observe(self._seat(seat), out)
         return out
 
     def observe(self, seat: int) -> npt.NDArray[np.float32]:
-        """Return what a seat may know, one number per feature of `rules.features`."""
+        """Return the observation of a seat, one number per feature of `rules.features`."""
         return self.rules.widen(self.observe_bytes(seat))
 
     def decision(self, row: int = 0) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-        """Return observation and mask of a decision, [1, ...] each, as the pool writes them."""
+        """Return observation and mask of the seat to act, [1, ...] each, as in a pool."""
         seat = self.native.seat(self._row(row))
         if self.over or seat < 0:
-            raise SparringError("nobody is to act")
+            raise SparringError("no seat is to act")
         mask = np.zeros((1, self.rules.actions), np.uint8)
         if not self.rules.box:
             mask[0, self.legal(row)] = 1
@@ -150,7 +150,7 @@ class State:
         """Return the action that a bot would choose for the seat to act."""
         index = self.rules.bot(bot)
         if self.native.seat(self._row(row)) < 0:
-            raise SparringError("nobody is to act")
+            raise SparringError("no seat is to act")
         answer = self.native.ask(index, row)
         return np.array(answer, np.float32) if self.rules.box else int(answer[0])
 
@@ -161,11 +161,11 @@ class State:
         return copy
 
     def resample_hidden(self, seat: int, seed: int) -> bool:
-        """Draw anew what a seat cannot know. False if the game hides nothing."""
+        """Resample what a seat cannot know. False if the game hides nothing."""
         return self.native.resample_hidden(self._seat(seat), seed_bits(seed))
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the true state by name, hidden parts included."""
+        """Return all fields of the state, hidden ones included."""
         shown = {}
         for name, _, _ in _native.state_fields(self.rules.native):
             dtype, raw = self.native.field(self.rules.native, name)
@@ -173,20 +173,20 @@ class State:
         return shown
 
     def audit(self) -> str:
-        """Return what is wrong with the position, "" if nothing."""
+        """Return an error text of an invalid position, "" if it is valid."""
         return self.native.audit()
 
     def serialize(self) -> bytes:
         """Return the position as bytes; `sparring.load_state` reads them."""
         more: dict[str, Any] = {"seed": self.seed, "weights": self.weights}
-        if self.index:  # of a pool's game that is not its first
+        if self.index:  # not the first game of its pool
             more["index"] = self.index
         if self.setup:
             more["setup"] = list(self.setup)
         return add_header(self.rules, more, self.native.serialize())
 
     def text(self, viewer: int | None = None) -> str:
-        """Return the position as one seat sees it, or everything with viewer=None."""
+        """Return the position as text: as one seat sees it, or everything with viewer=None."""
         return text_view(self, None if viewer is None else self._seat(viewer))
 
     def __str__(self) -> str:
@@ -203,7 +203,7 @@ class State:
         return check_index(self.rules.name, "rows", row, self.rules.rows)
 
     def _numbers(self, action: Action, dtype: Any = np.float32) -> npt.NDArray[Any]:
-        """An action as an array; numbers that are too large become infinite and are refused."""
+        """Return an action as an array; too large numbers become infinite and are refused later."""
         try:
             with np.errstate(over="ignore", invalid="ignore"):
                 return np.asarray(action, dtype)
@@ -223,7 +223,7 @@ def new_state(
 ) -> State:
     """Start one game. The same seed gives the same game.
 
-    start: where it begins, for games that can be told, such as `sfen=` for Shogi.
+    start: start position, for games that support it, such as `sfen=` for Shogi.
     """
     rules = rules_for(game, config)
     state = State(rules, seed, rules.weights(rewards))
@@ -232,7 +232,7 @@ def new_state(
 
 
 def set_start(state: State, start: Mapping[str, Any]) -> None:
-    """Set up a position by the `STARTS` of the game's folder: words and what reads them."""
+    """Set a position with the `STARTS` of the game's folder: argument name to reader."""
     if not start:
         return
     rules = state.rules
@@ -246,7 +246,7 @@ def set_start(state: State, start: Mapping[str, Any]) -> None:
 
 
 def load_state(raw: bytes) -> State:
-    """Read what `State.serialize` wrote. The bytes are checked whole before anything is played."""
+    """Read the bytes of `State.serialize`; raises StateError if they are invalid."""
     header, body = split_header(raw)
     rules = header.rules()
     weights = header.weights(len(rules.native.default_weights))

@@ -1,4 +1,4 @@
-"""Statistics of how a game is played: ratios of sums of what its rules count."""
+"""Statistics of play: ratios of sums of a game's counters."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 import numpy.typing as npt
 
 PREFIX = "stats/"
-"""Before their names among the curves of a run."""
+"""Prefix of their metric names."""
 
 
 @dataclass(frozen=True)
 class Stat:
-    """One of them: the sum of some counters over the sum of others."""
+    """The sum of some counters divided by the sum of others."""
 
     name: str
     above: tuple[int, ...]
-    """Counters, by their place in `rules.counters`."""
+    """Indices into `rules.counters`."""
     below: tuple[int, ...]
     help: str
     detail: bool = False
-    """One of many, such as that of a single round: recorded, but left out of tables and charts."""
+    """Recorded, but left out of tables and charts, such as the statistic of a single round."""
 
 
 def stat_values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
-    """Return the statistics by name; those of which nothing was counted are left out."""
+    """Return the statistics by name; those with a sum of 0 below are left out."""
     found = {}
     for stat in stats:
         if below := sum(counts[at] for at in stat.below):
@@ -35,16 +35,16 @@ def stat_values(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, flo
 
 
 def stat_metrics(stats: Sequence[Stat], counts: Sequence[float]) -> dict[str, float]:
-    """Return them as learners report them."""
+    """Return the statistics as metrics."""
     return {PREFIX + name: value for name, value in stat_values(stats, counts).items()}
 
 
 def stat_matrices(
     stats: Sequence[Stat], counters: int
 ) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """What `curves` calls them, and the matrices [stats, counters] of what stands above and below.
+    """Return metric names, and matrices [stats, counters] of numerators and denominators.
 
-    Times the counts they give both sums of every one at once.
+    A matrix product with the counts gives all sums at once.
     """
     above, below = np.zeros((2, len(stats), counters), np.int64)
     for row, stat in enumerate(stats):
@@ -54,10 +54,10 @@ def stat_matrices(
 
 
 def main_stats(stats: Sequence[Stat]) -> list[str]:
-    """Return the names of those that tables and charts have."""
+    """Return the names of statistics for tables and charts."""
     return [stat.name for stat in stats if not stat.detail]
 
 
 def format_stat(value: float) -> str:
-    """Return a value as tables have it: three digits, and more before the point if need be."""
+    """Format a value with three significant digits, or as an integer from 100 on."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What pictures of games at a table share: boxes, seats as numbered discs, text with a place."""
+"""Shapes for pictures of table games: rounded boxes, numbered seats, labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparring.games.picture import Circle, Point, Polygon, Shape, Text, fit_text
 
 PAPER, PANEL, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#c3cad4"
 ACTIVE, GOOD, BAD = "#d9650d", "#1d7a3c", "#b3261e"
-"""Who is to act, points won, points lost."""
+"""Colors of the seat to act, of gains and of losses."""
 SEAT_COLORS = (
     "#2563eb",
     "#b8371f",
@@ -22,9 +22,9 @@ SEAT_COLORS = (
     "#be185d",
     "#4b5563",
 )
-"""Of the discs with the numbers of the seats, which have white figures."""
+"""Colors of the seats' discs, dark enough for white numbers."""
 CACHED_SHAPES = 10_000
-"""Shapes that are kept: most of a frame was in the one before."""
+"""Cached shapes: most shapes of a frame were in the previous one."""
 CORNER = [math.radians(degrees) for degrees in (0, 30, 60, 90)]
 
 
@@ -39,7 +39,6 @@ def rounded_box(
     radius: float = 4.0,
     key: str = "",
 ) -> Polygon:
-    """Return a rectangle with round corners."""
     (x, y), (half_w, half_h) = middle, (size[0] / 2, size[1] / 2)
     right = [
         (half_w - radius + radius * math.cos(t), half_h - radius + radius * math.sin(t))
@@ -63,7 +62,7 @@ def oval(middle: Point, size: tuple[float, float], fill: str, edge: str, width: 
 def seat_disc(
     at: Point, seat: int, *, radius: float = 11.0, name: str = "", key: str = ""
 ) -> Iterator[Shape]:
-    """Yield the number of a seat in its color; a seat that nobody has shows a letter."""
+    """Yield a seat's number on a disc of its color. name: text instead of the number."""
     yield Circle(at=at, radius=radius, fill=SEAT_COLORS[seat], key=f"{key} disc" if key else "")
     yield Text(
         at=at,
@@ -78,12 +77,14 @@ def seat_disc(
 def label(
     at: Point,
     text: str,
-    room: float,
+    max_width: float,
     *,
     size: float = 16.0,
     color: str = INK,
     anchor: Literal["start", "middle", "end"] = "start",
     key: str = "",
 ) -> Text:
-    """Return a line of text that keeps to its room."""
-    return fit_text(Text(at=at, text=text, size=size, color=color, anchor=anchor, key=key), room)
+    """Return a line of text of at most `max_width`."""
+    return fit_text(
+        Text(at=at, text=text, size=size, color=color, anchor=anchor, key=key), max_width
+    )

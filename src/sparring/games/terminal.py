@@ -1,6 +1,6 @@
-"""How a game is shown to a person: the position, the choices, what the others did.
+"""Terminal views of games: the position, the choices, and the moves of other players.
 
-A game that is shown in its own way has a `terminal.py` with a `TERMINAL` in its folder.
+A game with a special view has `terminal.py` with a `TERMINAL` in its folder.
 """
 
 from __future__ import annotations
@@ -18,29 +18,28 @@ Type a choice by its number, its short name, or the beginning of its name.
   u  take back your last move      q  quit
 Where a choice begins with such a letter, :h, :u and :q are the keys."""
 MAX_FIXED_NUMBERS = 16
-"""Actions of a game in which every action has its own number from the beginning."""
+"""Up to so many actions, every action has a fixed number."""
 
 
 @dataclass(frozen=True)
 class ActionChoice:
-    """A legal action as a person types it."""
+    """A legal action with the names that a person may type."""
 
     action: int
     short: str
     name: str
     then: tuple[int, ...] = ()
-    """What follows at once, where one wish takes several actions."""
+    """Actions that follow at once, if the choice takes several."""
     number: int = 0
-    """What may be typed for it; 0: its place among the choices."""
+    """Number to type; 0: its position among the choices."""
 
     @property
     def actions(self) -> tuple[int, ...]:
-        """All actions that it takes."""
         return (self.action, *self.then)
 
 
 def match_choices(typed: str, choices: Sequence[ActionChoice]) -> list[ActionChoice]:
-    """Return the choices that a word can mean, by the first way of reading it that fits any."""
+    """Return the matching choices: by short name, number, prefix, or prefix of a word."""
     word = typed.strip().lower()
     if not word:
         return []
@@ -56,7 +55,7 @@ def match_choices(typed: str, choices: Sequence[ActionChoice]) -> list[ActionCho
 
 
 class Terminal:
-    """Any discrete turn game, by its own text and action names."""
+    """Default view of turn-based games: the text of the state and action names."""
 
     styles: tuple[tuple[str, str], ...] = ()
     """(regular expression, style) for colors on a terminal."""
@@ -66,22 +65,21 @@ class Terminal:
         self._numbers: dict[Hashable, dict[tuple[int, ...], int]] = {}
 
     def show(self, state: State) -> str:
-        """Return what the person sees before deciding."""
+        """Return the position as the person sees it."""
         return state.text(self.person).rstrip("\n")
 
     def ask(self, state: State) -> str:
-        """Return what is being asked."""
+        """Return the prompt."""
         return "your move"
 
     def choices(self, state: State) -> list[ActionChoice]:
-        """Return the legal actions."""
         names = [(action, state.action_name(action)) for action in state.legal()]
         return [ActionChoice(action, name, name) for action, name in names]
 
     def numbered(self, state: State) -> list[ActionChoice]:
-        """Return the legal actions with numbers that stay while the same question is asked.
+        """Return the legal actions with stable numbers for the same question.
 
-        A choice that disappears leaves its number free; others do not move up.
+        Numbers of choices that disappear are not reused.
         """
         choices = self.choices(state)
         known = self._numbers.setdefault(self.question(state), {})
@@ -90,11 +88,11 @@ class Terminal:
         return [replace(choice, number=known[choice.actions]) for choice in choices]
 
     def question(self, state: State) -> Hashable:
-        """Return what is asked; numbers of choices are those of this question."""
+        """Return the key of the question, for which numbers of choices are stable."""
         return self.ask(state)
 
     def possible(self, state: State) -> Iterable[tuple[int, ...]]:
-        """Return what may be chosen sooner or later in answer to the same question, in order."""
+        """Return all choices that the same question may offer, in order."""
         return (
             (action,)
             for action in range(
@@ -103,26 +101,26 @@ class Terminal:
         )
 
     def list_choices(self, choices: Sequence[ActionChoice]) -> str:
-        """Return the choices in a line, numbered."""
+        """Return the numbered choices in one line."""
         return "  ".join(f"{c.number or at}:{c.short}" for at, c in enumerate(choices, 1))
 
     def match(
         self, state: State, typed: str, choices: Sequence[ActionChoice]
     ) -> list[ActionChoice]:
-        """Return what a line can mean."""
+        """Return the choices that match a typed line."""
         return match_choices(typed, choices)
 
     def advice(self, state: State, adviser: Callable[[State], int]) -> str:
-        """Return what an adviser would do; the state is a copy that may be played on."""
+        """Return the name of the adviser's choice. state: a copy that may be changed."""
         action = adviser(state)
         return next(choice.name for choice in self.choices(state) if choice.action == action)
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
-        """Say what an action did."""
+        """Describe an action and its effects, in lines."""
         return [f"{self.name(before.seat)}: {before.action_name(action)}"]
 
     def next_view(self) -> bool:
-        """Show the board in another way from now on. False if there is only one."""
+        """Switch to the next view of the board. False if there is only one."""
         return False
 
     def name(self, seat: int) -> str:
@@ -130,26 +128,25 @@ class Terminal:
         return "you" if seat == self.person else f"seat {seat}"
 
     def help(self) -> str:
-        """Return the rules in short and the keys."""
         return HELP
 
     def result(self, state: State) -> str:
-        """Return the final standings; equal scores share a place."""
+        """Return the final standings; equal scores share a rank."""
         scores = state.scores
-        place = {seat: 1 + sum(o > s for o in scores) for seat, s in enumerate(scores)}
+        rank = {seat: 1 + sum(o > s for o in scores) for seat, s in enumerate(scores)}
         lines = [f"{(state.end or 'over').capitalize()}. Final standings:"]
-        for seat in sorted(place, key=place.__getitem__):
-            lines.append(f"  {place[seat]}. {self.name(seat):7} {scores[seat]:g}")
-        shared = list(place.values()).count(place[self.person]) > 1
-        if place[self.person] == 1:
+        for seat in sorted(rank, key=rank.__getitem__):
+            lines.append(f"  {rank[seat]}. {self.name(seat):7} {scores[seat]:g}")
+        shared = list(rank.values()).count(rank[self.person]) > 1
+        if rank[self.person] == 1:
             lines.append("You share the win." if shared else "You win!")
         else:
-            lines.append(f"You are number {place[self.person]} of {len(scores)}.")
+            lines.append(f"You are number {rank[self.person]} of {len(scores)}.")
         return "\n".join(lines)
 
 
 def terminal_of(rules: Rules, person: int) -> Terminal:
-    """Return what shows a game to a person in a seat; -1 for an onlooker."""
+    """Return the terminal view of a game for a person in a seat; -1: a spectator."""
     module = game_module(rules.name, "terminal")
     kind: type[Terminal] = Terminal if module is None else module.TERMINAL
     return kind(rules, person)

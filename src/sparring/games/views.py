@@ -1,4 +1,4 @@
-"""Positions as text."""
+"""Positions of games as text."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from sparring.games.rules import Rules
 
 
 class ViewableState(Protocol):
-    """What is asked of a state that is shown."""
+    """State that can be shown as text."""
 
     rules: Rules
     native: Any
 
-    def fields(self) -> Mapping[str, npt.NDArray[Any]]:
-        """Return the true state by name."""
+    def fields(self) -> Mapping[str, npt.NDArray[Any]]: ...
 
-    def observe(self, seat: int) -> npt.NDArray[np.float32]:
-        """Return what a seat may know."""
+    def observe(self, seat: int) -> npt.NDArray[np.float32]: ...
 
 
 def text_view(state: ViewableState, viewer: int | None = None) -> str:
-    """Show a position: by the game's own view if it has one, else as plainly as possible."""
+    """Return a position as text, with the game's view if it has one."""
     rules = state.rules
     if viewer is not None and not 0 <= viewer < rules.seats:
         raise SparringError(f"{rules.name} has seats 0..{rules.seats - 1}, not {viewer}")
@@ -44,6 +42,6 @@ def text_view(state: ViewableState, viewer: int | None = None) -> str:
 
 
 def observation_view(state: ViewableState, viewer: int) -> str:
-    """Show what a seat observes, feature by feature where it is not 0. Leaks nothing."""
+    """Return the nonzero features of a seat's observation."""
     seen = zip(state.rules.features, state.observe(viewer), strict=True)
     return "\n".join(f"{feature.name}: {value:g}" for feature, value in seen if value)

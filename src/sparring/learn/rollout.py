@@ -108,7 +108,7 @@ class Rollout:
     def store_truth(self, pool: Any, games: slice, places: slice) -> None:
         """Store the field of `track_truth` for the rows of some games."""
         if self.truth:
-            tables: npt.NDArray[np.uint8] = pool.tables[games, self.truth.stretch]
+            tables: npt.NDArray[np.uint8] = pool.tables[games, self.truth.byte_slice]
             self.hidden[places] = np.repeat(tables, self.rows_per_game, axis=0)
 
     def decisions(self) -> int:

@@ -367,7 +367,7 @@ class Pool:
         """Continue from `state()` of a pool of the same game, configuration and size."""
         self._check_idle()
         header, body = split_header(raw)
-        header.demand(
+        header.check_equal(
             {
                 "game": self.rules.name,
                 "config": self.rules.config,

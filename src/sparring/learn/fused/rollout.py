@@ -186,7 +186,7 @@ class FusedRollout:
     def keep_truth(self, step: int, tables: Tensor, rows: slice | None = None) -> None:
         """Store a field of the game state with the rows of a step. tables: states of the games."""
         if self.hidden is not None and self.truth:
-            known = tables[:, self.truth.stretch, None].transpose(1, 2)
+            known = tables[:, self.truth.byte_slice, None].transpose(1, 2)
             each = self.rules.rows
             self.hidden[self.at(step, rows)].view(-1, each, self.truth.bytes).copy_(known)
 

@@ -420,7 +420,7 @@ class CudaPool(CountsOnDevice):
         header, body = split_header(raw)
         rules = self.rules_of(member)
         mine = {"game": rules.name, "config": rules.config, **self._facts(member)}
-        header.demand(mine | {"seed": header.seed(), "memory": self.memory_bytes})
+        header.check_equal(mine | {"seed": header.seed(), "memory": self.memory_bytes})
         header.check_version(rules)
         host, games = self._hosts[member]._native, self._games_of(member)
         put_body(host, body, [array[games] for array in (self.tables, self.side, self.memory)])
