@@ -10,7 +10,7 @@ import pytest
 
 from sparring import Pool
 from sparring.cli import main
-from sparring.commands.doctor import look_at_ceilings, look_at_extras, measure_ceilings
+from sparring.commands.doctor import check_extras, measure_ceilings, show_ceilings
 
 
 def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +57,7 @@ def test_doctor_survives_a_source_folder_that_is_not_installed(
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "requires", missing)
-    (found,) = look_at_extras()
+    (found,) = check_extras()
     assert (found.status, found.name) == ("note", "extras")
     assert "unknown" in found.detail
 
@@ -77,10 +77,10 @@ def test_doctor_measures_the_machine_and_shows_what_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SPARRING_CACHE", str(tmp_path / "new"))
-    findings = {finding.name: finding for finding in look_at_ceilings()}
+    findings = {finding.name: finding for finding in show_ceilings()}
     assert "--measure" in findings["ceilings"].todo
     assert not (tmp_path / "new").exists()
-    for found in (list(measure_ceilings()), list(look_at_ceilings())):
+    for found in (list(measure_ceilings()), list(show_ceilings())):
         names = [finding.name for finding in found if finding.status == "ok"]
         for what in ("products in float32", "products in bf16", "memory"):
             assert f"ceiling of {what}" in names

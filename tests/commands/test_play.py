@@ -20,7 +20,7 @@ from commands.typed import ANY
 from remembering import remembering
 from sparring import Rules, new_state
 from sparring.cli import main
-from sparring.commands.play import Quit, Session
+from sparring.commands.play import PlaySession, Quit
 from sparring.games.recorded import Replay
 from sparring.games.skull_king import read
 from sparring.games.state import State
@@ -89,7 +89,7 @@ def test_help_hint_undo_and_quit(play: Any) -> None:
     assert "\nyou bid 1\n" in shown
     assert "Taken back." in shown
     assert "\nyou bid 0\n" in shown
-    assert "That is no choice here" in shown
+    assert "This is not a choice" in shown
     assert shown.endswith("Good bye.\n")
 
 
@@ -135,7 +135,7 @@ class Letters(Terminal):
 def test_keys_hide_no_choice(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    game = Session(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
+    game = PlaySession(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
     game.terminal = Letters(game.rules, 0)
     monkeypatch.setattr("sys.stdin", io.StringIO("u\n:u\nh\n:h\nq\n:q\n"))
     with pytest.raises(Quit):
@@ -149,7 +149,7 @@ def test_keys_hide_no_choice(
 def test_a_key_that_begins_a_choice_is_asked_about(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    game = Session(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
+    game = PlaySession(Rules("tic_tac_toe"), 0, {1: "careful"}, 3, "careful")
     game.terminal = Letters(game.rules, 0)
     game.terminal.names = ("up", "quit it", "c", "d", "e", "f", "g", "i", "j")
     monkeypatch.setattr("sys.stdin", io.StringIO("u\nq\nqu\n:q\n"))

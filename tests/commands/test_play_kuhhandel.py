@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sparring.cli import main
-from sparring.commands.play import Session
+from sparring.commands.play import PlaySession
 from sparring.games.kuhhandel import read
 
 H = (2, 4, 1, 0, 0, 0)
@@ -26,7 +26,7 @@ def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return run
 
 
-def answer(session: Session, rng: random.Random) -> str:
+def answer(session: PlaySession, rng: random.Random) -> str:
     """What a person could type now."""
     choices = session.terminal.choices(session.state)
     if read(session.state).phase in ("offer", "counter"):
@@ -50,14 +50,14 @@ def answer(session: Session, rng: random.Random) -> str:
 def test_a_whole_game(play: Any, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:
     rng = random.Random(1)
 
-    def read_line(session: Session, prompt: str) -> str:
+    def read_line(session: PlaySession, prompt: str) -> str:
         line = rng.choice(["?", "h", "", ""]) or answer(session, rng)
         session.echo(f"{prompt}{line}")
         return line
 
-    monkeypatch.setattr(Session, "read_line", read_line)
+    monkeypatch.setattr(PlaySession, "read_line", read_line)
     shown = play(f"kuhhandel --seed 5 {flags}", "")
-    assert "That is no choice here" not in shown
+    assert "This is not a choice" not in shown
     assert len(re.findall(r"auctions? a \w+ \(\d+\)$", shown, re.MULTILINE)) == 40
     assert len(re.findall(r"^  .* completes? the ", shown, re.MULTILINE)) == 10
     standings = shown[shown.index("Final standings:") :]
@@ -75,7 +75,7 @@ def test_bids_and_cards_are_typed_whole(play: Any) -> None:
     assert "you buy for 10, paid to seat 0" in shown
     assert "  you pay seat 0 1 card: 10" in shown
     assert "dealer would choose: " in shown
-    assert shown.count("That is no choice here") == 2  # zebra, and a bid that is no multiple of ten
+    assert shown.count("This is not a choice") == 2  # zebra, and a bid that is no multiple of ten
     assert "you bid 120" in shown
     assert "you pass" in shown
     assert shown.endswith("Good bye.\n")

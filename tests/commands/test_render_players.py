@@ -99,7 +99,7 @@ def test_two_copies_of_a_policy_draw_for_themselves(tmp_path: Path) -> None:
     torch.nn.init.zeros_(net.policy_head.bias)
     folder = save_policy(Policy(rules, net), tmp_path / "mine")
     config = RenderConfig(players=f"{folder},{folder}", out="game.svg")
-    words = render.listed(config.players)
+    words = render.split_list(config.players)
     rules, known = render.find_game(words)
     players = render.find_players(config, words, rules, known)
     assert players[0] is players[1]

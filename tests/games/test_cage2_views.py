@@ -94,7 +94,7 @@ def test_ambiguous_and_impossible_actions_are_asked_again(
     shown = play(monkeypatch, capsys, "restore ent\n2\nrestore user9\nq\n")
     assert "1:Restore Enterprise0, 2:Restore Enterprise1" in shown
     assert "Restore Enterprise1: -1.0" in shown
-    assert "That is no choice here" in shown
+    assert "This is not a choice" in shown
 
 
 def test_the_end_uncovers_everything(

@@ -85,7 +85,7 @@ def test_at_the_terminal(play: Any) -> None:
     assert "you (Black): 7g7f pawn" in shown
     assert "|v香v桂v銀" in shown
     assert "v  the board with kanji" in shown
-    assert "That is no choice here" in shown
+    assert "This is not a choice" in shown
 
 
 def test_a_game_is_played_to_its_end(play: Any) -> None:

@@ -140,5 +140,5 @@ def test_a_run_of_cage2_ends_by_its_orders_and_keeps_them_as_a_curve(tmp_path: A
     assert len(curve[0]) > 2
     *_, met = [one for one in events_of(agent.run) if one["event"] == MET]
     assert re.fullmatch(r"order_kept \S+ >= 0.01", met["found"][0])
-    assert why_early(agent) == f"an evaluation found what eval.stop asks for: {met['found'][0]}"
+    assert why_early(agent) == f"eval.stop is fulfilled: {met['found'][0]}"
     assert sparring.resume(str(agent.run), quiet=True).ended == "reached"

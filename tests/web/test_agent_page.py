@@ -60,7 +60,7 @@ def test_another_file_is_not_replaced(saved, tmp_path, capsys):
     mine = tmp_path / "index.html"
     mine.write_text("my page")
     assert main(["export", str(saved), "--html", str(mine)]) == 2
-    assert "is there already and no agent" in capsys.readouterr().err
+    assert "exists and is no agent page" in capsys.readouterr().err
     assert mine.read_text() == "my page"
 
 

@@ -1,4 +1,4 @@
-"""`sparring arena`: everybody meets everybody, and what that says about their strength."""
+"""`sparring arena`: a round robin between players, with Elo ratings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sparring.machine import check_threads
 
 FAIR = "every deal from every seat"
 MAX_NAMED = 12
-"""So many pairings are named in a sentence."""
+"""Pairings that are named in a sentence."""
 
 
 def run(config: ArenaConfig) -> int:
@@ -115,7 +115,7 @@ def folder_of(config: ArenaConfig) -> Path | None:
 
 
 def check_policies(players: Sequence[Player]) -> None:
-    """Refuse one policy under two names, such as `latest` and the run's own."""
+    """Refuse one policy under two names, such as `latest` and its run."""
     known: dict[str, Any] = {}
     for player in players:
         origin = loaded_from(player)
@@ -200,33 +200,33 @@ def print_pairings(found: RoundRobinResult, *, decided: bool) -> None:
 def notes(config: ArenaConfig, found: RoundRobinResult) -> list[str]:
     seats = found.rules.seats
     kind = "every pair" if seats == 2 else f"each alone against {seats - 1} of every other"
-    told = [
+    lines = [
         f"{found.games:,} games: {kind}, every deal from all {seats} seats; "
         "intervals hold the true value in 95 of 100 cases and count deals"
     ]
     fixed = [f"{row.player} at {row.elo:.0f}" for row in found.ratings if row.anchor]
     model = "Elo" if seats == 2 else "Elo by places (Plackett-Luce)"
     equals = f"equals win {1 / seats:.1%}"
-    told.append(f"{model}, measured from {', '.join(fixed)}; {equals}")
+    lines.append(f"{model}, measured from {', '.join(fixed)}; {equals}")
     if config.sprt:
         open_ones = [f"{p.one} - {p.two}" for p in found.pairings if not p.verdict]
-        told.append(
+        lines.append(
             f"sprt: weaker is elo {config.elo0:g} or less, stronger {config.elo1:g} or more; "
             f"errors at most {config.alpha:.2g} and {config.beta:.2g}; matches that stop early "
             "make intervals somewhat too narrow"
         )
         if open_ones:
-            told.append(f"not decided in {config.games:,} games: {named(open_ones)}")
+            lines.append(f"not decided in {config.games:,} games: {named(open_ones)}")
     if seats == 2:
         gaps = unbounded_pairs([score_of(pairing.result) for pairing in found.pairings])
         if gaps:
             which = named([f"{one} - {two}" for one, two in gaps])
-            told.append(f"one side got every point, so the distance may be any larger: {which}")
+            lines.append(f"one side got every point, so the distance may be any larger: {which}")
     repeats = [p for p in found.pairings if p.result.distinct_deals < p.result.deals]
     if repeats:
         which = named([f"{p.one} - {p.two}" for p in repeats])
-        told.append(f"deals repeat, and repeated ones count once: {which}")
-    return told
+        lines.append(f"deals repeat, and repeated ones count once: {which}")
+    return lines
 
 
 def named(words: Sequence[str]) -> str:

@@ -14,11 +14,11 @@ from sparring.config.tools import CompletionConfig
 from sparring.games.rules import game_names
 
 RUNS_TAKEN = ("run", "challenger", "policy", "players", "player", "names")
-"""Names of first words that may be a run."""
+"""Positional arguments that may be a run."""
 GAMES_TAKEN = ("game", "target")
-"""Names of first words that may be a game."""
+"""Positional arguments that may be a game."""
 EITHER = ("play", "profile")
-"""Commands whose first word is a game or a run."""
+"""Commands whose first argument is a game or a run."""
 
 
 def run(config: CompletionConfig) -> int:
@@ -98,7 +98,7 @@ def two_worded() -> list[str]:
 
 
 def value_cases() -> Iterator[str]:
-    """What stands behind an option, where that is a choice of words."""
+    """Yield completions of option values, where the values are a list of words."""
     for name, options in commands():
         for option in options:
             if values := [] if option.positional else values_of(option):
@@ -107,7 +107,7 @@ def value_cases() -> Iterator[str]:
 
 
 def word_cases() -> Iterator[str]:
-    """What else stands behind a command: its options, games and runs."""
+    """Yield completions after a command: its options, games and runs."""
     for name, options in commands():
         games, runs = takes(name, options)
         choices = [word for option in options if option.positional for word in option.words]

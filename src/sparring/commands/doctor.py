@@ -1,4 +1,4 @@
-"""`sparring doctor`: what this installation has, lacks, and what to do about it."""
+"""`sparring doctor`: check the installation and this machine."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from sparring.web.description import MODULES
 GIB = 2**30
 MIN_DISK, LITTLE_DISK = 1 * GIB, 10 * GIB
 UNITS = {"products": "multiply-adds/s", "memory": "B/s", "stepping": "decisions/s"}
-"""Of ceilings."""
+"""Units of ceilings."""
 STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
+class Diagnosis:
+    """Result of one check."""
 
     status: str
     """ok, note (works, could be better) or problem."""
@@ -46,18 +46,18 @@ class Finding:
 
 
 def run(config: DoctorConfig) -> int:
-    """Examine everything; 3 if there is a problem."""
+    """Run all checks; 3 if there is a problem."""
     parts = (
-        look_at_versions,
-        look_at_machine,
-        test_native,
-        look_at_torch,
-        measure_ceilings if config.measure else look_at_ceilings,
-        look_at_extras,
-        look_at_browser,
-        look_at_terminal,
+        check_versions,
+        check_machine,
+        check_native,
+        check_torch,
+        measure_ceilings if config.measure else show_ceilings,
+        check_extras,
+        check_browser,
+        check_terminal,
     )
-    findings: list[Finding] = []
+    findings: list[Diagnosis] = []
     with ProgressBar("doctor", len(parts)) as steps:
         for part in parts:
             steps.next(part.__name__.replace("_", " "))
@@ -70,7 +70,7 @@ def run(config: DoctorConfig) -> int:
     return 0 if healthy else 3
 
 
-def show(findings: list[Finding]) -> None:
+def show(findings: list[Diagnosis]) -> None:
     facts: list[tuple[str | Text, str]] = []
     for finding in findings:
         status = Text(finding.status, style=STYLES[finding.status])
@@ -83,90 +83,90 @@ def show(findings: list[Finding]) -> None:
     print(f"{problems} problems, {notes} notes")
 
 
-def look_at_versions() -> Iterator[Finding]:
+def check_versions() -> Iterator[Diagnosis]:
     commit = git_commit()
-    yield Finding("ok", "sparring", sparring.__version__ + (f" at {commit}" if commit else ""))
+    yield Diagnosis("ok", "sparring", sparring.__version__ + (f" at {commit}" if commit else ""))
     build = f"{platform.python_implementation()} {platform.python_version()}"
-    yield Finding("ok", "python", f"{build} on {platform.platform()}")
-    yield Finding("ok", "numpy", np.__version__)
+    yield Diagnosis("ok", "python", f"{build} on {platform.platform()}")
+    yield Diagnosis("ok", "numpy", np.__version__)
     built = Path(str(_native.__file__))
-    yield Finding("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
+    yield Diagnosis("ok", "native core", f"{built.name}, {built.stat().st_size / 1e6:.1f} MB")
     compiler = run_program(os.environ.get("CXX", "c++"), "--version")
     if compiler:
-        yield Finding("ok", "compiler", compiler.splitlines()[0])
+        yield Diagnosis("ok", "compiler", compiler.splitlines()[0])
     else:
-        yield Finding("note", "compiler", "no c++ found", "only needed to build from source")
+        yield Diagnosis("note", "compiler", "no c++ found", "only needed to build from source")
 
 
-def look_at_machine() -> Iterator[Finding]:
+def check_machine() -> Iterator[Diagnosis]:
     load = load_average()
     usable = f"{cpu_model()}, {cores()} of {os.cpu_count()} cores usable"
-    yield Finding("ok", "processor", usable)
+    yield Diagnosis("ok", "processor", usable)
     if load is not None and load > 0.5 * cores():
-        yield Finding("note", "load", f"load average {load:g}", "measure when nothing else runs")
+        yield Diagnosis("note", "load", f"load average {load:g}", "measure when nothing else runs")
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        yield Finding("ok", "memory", f"{memory / GIB:.1f} GiB")
+        yield Diagnosis("ok", "memory", f"{memory / GIB:.1f} GiB")
     free = shutil.disk_usage(Path.cwd()).free
     detail = f"{free / GIB:.1f} GiB free in this folder"
     if free < MIN_DISK:
-        yield Finding("problem", "disk", detail, "free at least 1 GiB; runs write checkpoints")
+        yield Diagnosis("problem", "disk", detail, "free at least 1 GiB; runs write checkpoints")
     elif free < LITTLE_DISK:
-        yield Finding("note", "disk", detail, "long runs write several GiB of checkpoints")
+        yield Diagnosis("note", "disk", detail, "long runs write several GiB of checkpoints")
     else:
-        yield Finding("ok", "disk", detail)
+        yield Diagnosis("ok", "disk", detail)
 
 
-def test_native() -> Iterator[Finding]:
-    """Play: the same games must come out for any threads, and a small game must be right."""
+def check_native() -> Iterator[Diagnosis]:
+    """Check that any number of threads plays the same games, and that a small game conforms."""
     started = time.perf_counter()
     rebuild = "reinstall: pip install --force-reinstall --no-cache-dir sparring"
     for name in game_names():
         rules = Rules(name)
         found = {signature(rules, *way) for way in SIGNATURE_WAYS}
         if len(found) == 1:
-            yield Finding("ok", f"{name} signature", f"{found.pop()} on 1, 2 and 4 threads")
+            yield Diagnosis("ok", f"{name} signature", f"{found.pop()} on 1, 2 and 4 threads")
         else:
-            yield Finding("problem", f"{name} signature", f"{sorted(found)} differ", rebuild)
+            yield Diagnosis("problem", f"{name} signature", f"{sorted(found)} differ", rebuild)
     report = check("tic_tac_toe", games=5)
     failed = [finding.name for finding in report.findings if not finding.passed]
     seconds = f"{time.perf_counter() - started:.1f} s"
     if failed:
-        yield Finding("problem", "self-test", f"failed: {', '.join(failed)}", rebuild)
+        yield Diagnosis("problem", "self-test", f"failed: {', '.join(failed)}", rebuild)
     else:
-        yield Finding("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
+        yield Diagnosis("ok", "self-test", f"tic_tac_toe passes; {seconds} in all")
     names = ", ".join(_native.kernel_names())
     tiles = "AMX for bfloat16 (collect.cpu bf16)" if _native.has_amx() else "no AMX"
     try:
-        yield Finding(
+        yield Diagnosis(
             "ok", "kernels", f"{_native.kernels_used()} for networks, of {names}; {tiles}"
         )
     except ConfigError as error:
-        yield Finding("problem", "kernels", str(error), "unset SPARRING_KERNELS")
+        yield Diagnosis("problem", "kernels", str(error), "unset SPARRING_KERNELS")
 
 
-def look_at_torch() -> Iterator[Finding]:
-    """The learning library, and whether it sees a GPU."""
+def check_torch() -> Iterator[Diagnosis]:
+    """Check torch, and whether it sees a GPU."""
     try:
         import torch
     except (ImportError, OSError) as missing:
         todo = "games and pools work without it; for training: pip install 'torch>=2.9'"
-        yield Finding("note", "torch", f"cannot be imported: {missing}", todo)
+        yield Diagnosis("note", "torch", f"cannot be imported: {missing}", todo)
         return
-    yield Finding("ok", "torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    yield Diagnosis("ok", "torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-        yield Finding("ok", "cuda", f"{torch.version.cuda}: {', '.join(names)}")
+        yield Diagnosis("ok", "cuda", f"{torch.version.cuda}: {', '.join(names)}")
     else:
-        yield Finding("note", "cuda", "no GPU seen", "training runs on the CPU")
+        yield Diagnosis("note", "cuda", "no GPU seen", "training runs on the CPU")
 
 
-def measure_ceilings() -> Iterator[Finding]:
-    """Measure what this machine can do; what games and networks did is measured when they train."""
+def measure_ceilings() -> Iterator[Diagnosis]:
+    """Measure the peak rates of this machine; those of games and networks come with training."""
     try:
         import torch
     except (ImportError, OSError):
-        yield Finding("note", "ceilings", "cannot be measured without torch")
+        yield Diagnosis("note", "ceilings", "cannot be measured without torch")
         return
     from sparring.training.utilization.cache import MeasurementCache
     from sparring.training.utilization.peaks import ComputeDevice, measure_peaks
@@ -175,11 +175,11 @@ def measure_ceilings() -> Iterator[Finding]:
     kept.drop(list(kept.entries))
     for device in ("cpu", *["cuda"] * torch.cuda.is_available()):
         measure_peaks(ComputeDevice(device, min(os.cpu_count() or 1, MAX_THREADS)), kept)
-    yield from look_at_ceilings()
+    yield from show_ceilings()
 
 
-def look_at_ceilings() -> Iterator[Finding]:
-    """What this machine can do, as far as it was measured."""
+def show_ceilings() -> Iterator[Diagnosis]:
+    """Show the measured peak rates of this machine."""
     from sparring.training.utilization.cache import MeasurementCache
 
     kept = MeasurementCache()
@@ -187,13 +187,13 @@ def look_at_ceilings() -> Iterator[Finding]:
     rates = {name: numbers[0] for name, numbers in found.items() if numbers}
     if not rates:
         todo = "sparring doctor --measure, or train for a minute: it is measured once, then kept"
-        yield Finding("note", "ceilings", f"not measured yet ({kept.path})", todo)
+        yield Diagnosis("note", "ceilings", f"not measured yet ({kept.path})", todo)
         return
     for name, rate in rates.items():
         what, _, where = name.partition("; ")
         unit = next((u for word, u in UNITS.items() if what.startswith(word)), "")
-        yield Finding("ok", f"ceiling of {what}", f"{scaled(rate)}{unit} ({where})")
-    yield Finding("ok", "ceilings", f"kept in {kept.path}")
+        yield Diagnosis("ok", f"ceiling of {what}", f"{scaled(rate)}{unit} ({where})")
+    yield Diagnosis("ok", "ceilings", f"kept in {kept.path}")
 
 
 def scaled(rate: float) -> str:
@@ -204,44 +204,44 @@ def scaled(rate: float) -> str:
     return f"{rate:,.3g} T"
 
 
-def look_at_extras() -> Iterator[Finding]:
-    """The optional parts of the package, read from its own metadata."""
+def check_extras() -> Iterator[Diagnosis]:
+    """Check the optional dependencies, read from the package metadata."""
     try:
         known = extras()
     except importlib.metadata.PackageNotFoundError:
         todo = "pip install sparring, or pip install -e . in its folder"
-        yield Finding("note", "extras", "unknown: sparring runs without being installed", todo)
+        yield Diagnosis("note", "extras", "unknown: sparring runs without being installed", todo)
         return
     for extra, packages in sorted(known.items()):
         lacking = [name for name in packages if not installed(name)]
         if lacking:
             todo = f"pip install 'sparring[{extra}]'"
-            yield Finding("note", f"extra {extra}", f"without {', '.join(lacking)}", todo)
+            yield Diagnosis("note", f"extra {extra}", f"without {', '.join(lacking)}", todo)
         else:
             versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
-            yield Finding("ok", f"extra {extra}", ", ".join(versions))
+            yield Diagnosis("ok", f"extra {extra}", ", ".join(versions))
 
 
-def look_at_browser() -> Iterator[Finding]:
-    """What `sparring serve` needs: its server, and the games as WebAssembly."""
+def check_browser() -> Iterator[Diagnosis]:
+    """Check what `sparring serve` needs: its server, and the games as WebAssembly."""
     missing = [name for name in ("starlette", "uvicorn") if not installed(name)]
     if missing:
         todo = "pip install 'sparring[web]'"
-        yield Finding("note", "web", f"sparring serve lacks {' and '.join(missing)}", todo)
+        yield Diagnosis("note", "web", f"sparring serve lacks {' and '.join(missing)}", todo)
     else:
-        yield Finding("ok", "web", "sparring serve can run")
+        yield Diagnosis("ok", "web", "sparring serve can run")
     games = game_names()
     lacking = [name for name in games if not (MODULES / f"{name}.wasm").is_file()]
     if lacking:
         which = "no game" if len(lacking) == len(games) else f"no {', '.join(lacking)}"
         todo = "install a wheel, or in a checkout: make web"
-        yield Finding("note", "wasm", f"{which} for a browser", todo)
+        yield Diagnosis("note", "wasm", f"{which} for a browser", todo)
     else:
-        yield Finding("ok", "wasm", f"all {len(games)} games play in a browser")
+        yield Diagnosis("ok", "wasm", f"all {len(games)} games play in a browser")
 
 
 def extras() -> dict[str, list[str]]:
-    """Return the packages of every extra that is meant for users."""
+    """Return the packages of every extra for users."""
     found: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("sparring") or ():
         match = re.match(r"([\w.-]+).*extra == [\"']([\w-]+)[\"']", line)
@@ -258,16 +258,16 @@ def installed(package: str) -> bool:
     return True
 
 
-def look_at_terminal() -> Iterator[Finding]:
+def check_terminal() -> Iterator[Diagnosis]:
     encoding = (sys.stdout.encoding or "unknown").lower()
     if not encoding.startswith("utf"):
         todo = "set LANG to a UTF-8 locale for tables with lines"
-        yield Finding("note", "terminal", f"encoding {encoding}", todo)
+        yield Diagnosis("note", "terminal", f"encoding {encoding}", todo)
         return
     if not sys.stdout.isatty():
-        yield Finding("ok", "terminal", f"none, plain text in {encoding}")
+        yield Diagnosis("ok", "terminal", f"none, plain text in {encoding}")
         return
     out = make_console()
     size = f"{out.width} x {out.height}"
     colors = out.color_system or "no"
-    yield Finding("ok", "terminal", f"{size}, {colors} colors, {encoding}")
+    yield Diagnosis("ok", "terminal", f"{size}, {colors} colors, {encoding}")

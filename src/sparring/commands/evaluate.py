@@ -1,4 +1,4 @@
-"""`sparring eval`: how strong a trained policy or a bot is, over thousands of seat-fair games."""
+"""`sparring eval`: strength of a policy or a bot over many games, every deal from every seat."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def run_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
 
 
 def check_engine(config: EvalConfig) -> None:
-    """Refuse what does not go together, before anything is loaded."""
+    """Refuse options that exclude each other, before anything is loaded."""
     if config.engine is None:
         usual = EvalConfig(config.challenger)
         names = ("engine_limit", "engine_option", "engine_timeout_s", "openings")
@@ -226,7 +226,7 @@ def result_table(name: str, cells: dict[tuple[str, int], SettingScore]) -> Table
     heads = ["total", *(f"{steps} {red}" for red, steps in cage2.SETTINGS)]
     table = make_table(("rank", "player", *heads), numbers=("rank", *heads))
     total = cage2.total_of(cells)
-    own = (
+    challenger = (
         "",
         name,
         f"{total.mean:.2f} ± {Z_95 * total.error:.2f}",
@@ -235,12 +235,12 @@ def result_table(name: str, cells: dict[tuple[str, int], SettingScore]) -> Table
     shown = False
     for row in cage2.LEADERBOARD:
         if not shown and total.mean >= row.total:
-            table.add_row(*own, style="bold")
+            table.add_row(*challenger, style="bold")
             shown = True
         parts = ("-" if mean is None else f"{mean:.2f}" for mean in row.row)
         table.add_row(str(row.rank), row.name, f"{row.total:.2f}", *parts)
     if not shown:
-        table.add_row(*own, style="bold")
+        table.add_row(*challenger, style="bold")
     return table
 
 

@@ -1,4 +1,4 @@
-"""`sparring export`: a network as an ONNX file that is held equal to torch, or as a page."""
+"""`sparring export`: write a network as ONNX, checked against torch, or as a web page."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ from sparring.web.agent_page import MARK, agent_page
 OPSET = 20
 PROOF_ROWS = 256
 PROOF_STEPS = 5
-"""Decisions in a row over which a file that remembers is held against torch."""
+"""Consecutive decisions that compare a file with memory with torch."""
 TOLERANCE = 1e-4
 TORCHSCRIPT = (".pt", ".pth", ".ts", ".torchscript")
 NEEDED = ("onnx", "onnxscript", "onnxruntime")
 AFTER = "next_memory"
-"""What comes out; inputs and outputs of a file have different names."""
+"""Output name of the memory; inputs and outputs need different names."""
 LOOK = 4096
-"""A page says within so many bytes that it is one of ours."""
+"""Bytes at the start of a page that contain its marker."""
 Numbers = dict[str, npt.NDArray[Any]]
 """Inputs or outputs of a file, by name."""
 
@@ -55,9 +55,7 @@ Numbers = dict[str, npt.NDArray[Any]]
 def run(config: ExportConfig) -> int:
     refuse_torchscript(config.onnx)
     if not config.onnx and not config.html:
-        raise ConfigError(
-            "what is to be written? Give --onnx agent.onnx, --html agent.html or both"
-        )
+        raise ConfigError("nothing to write: give --onnx agent.onnx, --html agent.html or both")
     if config.onnx:
         check_file(config.onnx, "--onnx")
         require_extra()
@@ -91,13 +89,13 @@ def run(config: ExportConfig) -> int:
 def refuse_torchscript(name: str) -> None:
     if Path(name).suffix.lower() in TORCHSCRIPT:
         raise ConfigError(
-            f"--onnx {name}: TorchScript is not written, as torch gives it up; name an ONNX file, "
+            f"--onnx {name}: TorchScript is deprecated and not written; name an ONNX file, "
             "such as agent.onnx, which C++ and Python read with onnxruntime"
         )
 
 
 def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, Any]:
-    """Write the network and return what is to be said about it; one that differs is not written."""
+    """Write the network and return facts about it; nothing is written if it differs from torch."""
     unproven = target.with_name(temp_name(target.name))
     try:
         steps.next("tracing")
@@ -174,15 +172,15 @@ def how_to_carry(policy: Policy) -> str:
 
 
 def write(policy: Policy, path: Path) -> None:
-    """Trace the network and write it, with what a user of the file has to know."""
+    """Trace the network and write it, with metadata for users of the file."""
     rules = policy.rules
     example = [torch.zeros(2, rules.obs_bytes, dtype=torch.uint8)]
     example += [torch.zeros(2, policy.memory_bytes // 4)] if policy.memory_bytes else []
     names = ["obs", MEMORY][: len(example)]
     rows = torch.export.Dim("rows")
-    # The exporter reports its own deprecations and packages that this network does not need.
+    # The exporter warns about deprecations and packages that this network does not need.
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    with warnings.catch_warnings(), own_errors(policy):
+    with warnings.catch_warnings(), custom_net_errors(policy):
         warnings.simplefilter("ignore")
         program: Any = torch.onnx.export(
             plain_net(policy).eval(),
@@ -213,8 +211,8 @@ def write(policy: Policy, path: Path) -> None:
 
 
 @contextmanager
-def own_errors(policy: Policy) -> Iterator[None]:
-    """Say in a line what the exporter does not understand of somebody's own network."""
+def custom_net_errors(policy: Policy) -> Iterator[None]:
+    """Raise a one-line error if the exporter cannot handle a custom network."""
     try:
         yield
     except Exception as error:
@@ -247,7 +245,7 @@ def compare_steps(
     """Return the largest difference between a file and torch; run: the file.
 
     Where something is remembered, over several decisions in a row, each going on with what it
-    remembers itself. Values may be hundreds of points: they count in the network's own unit.
+    memory that it wrote. Values may be hundreds of points: they are compared in network units.
     """
     net, rows, memory = policy.net, len(obs), policy.memory_bytes
     units = [one for _, one in nets_by_role(net)] or [net]
@@ -291,9 +289,9 @@ def real_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
 
 
 def custom_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
-    """Return observations of an environment of somebody's own, played at random.
+    """Return observations of a custom environment, played at random.
 
-    Of one that was given as an object nobody knows any: numbers of all sizes stand for them.
+    Random numbers of all sizes replace them if the environment was given as an object.
     """
     assert isinstance(rules, CustomRules)
     if not rules.factory:
@@ -312,7 +310,7 @@ def custom_observations(rules: Rules, rows: int) -> npt.NDArray[np.uint8]:
 
 
 def check_page(target: Path) -> bool:
-    """Refuse what may not be written to; return whether a page of ours is to be replaced."""
+    """Refuse a path that may not be written; return whether it replaces an agent page."""
     check_file(target, "--html", suffixes=(".html", ".htm"))
     if not target.exists():
         return False
@@ -322,14 +320,12 @@ def check_page(target: Path) -> bool:
     except OSError as error:
         raise ConfigError(f"--html {target}: {error.strerror}; choose another") from None
     if not ours:
-        raise ConfigError(
-            f"{target} is there already and no agent of sparring; choose another name"
-        )
+        raise ConfigError(f"{target} exists and is no agent page of sparring; choose another name")
     return True
 
 
 def write_page(policy: Policy, word: str, target: Path) -> dict[str, Any]:
-    """Write the page, the whole of it or nothing; return what is to be said about it."""
+    """Write the page atomically; return facts about it."""
     page, parts, about = agent_page(policy, word)
     replaced = check_page(target)
     with writing(target, "--html"):

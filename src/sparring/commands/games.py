@@ -1,4 +1,4 @@
-"""`sparring games`: what there is to play, and everything about one game."""
+"""`sparring games`: list all games, or describe one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sparring league`: the past selves of a run, what they are worth, and who beats whom."""
+"""`sparring league`: the past selves of a run, their ratings and results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sparring.store.standings import (
 from sparring.training.records.run import Run
 
 MAX_LINES = 8
-"""Lines of ratings over time; more cannot be told apart."""
+"""Maximum of lines in a chart of ratings."""
 
 
 def run(config: LeagueShowConfig) -> int:
@@ -43,11 +43,11 @@ def run(config: LeagueShowConfig) -> int:
         pairs, notes = play(found, chosen, config)
     pictures = drawn(partial(write_pictures, standings, chosen, pairs, out or found.path))
     if config.json:
-        told = describe_league(standings, pairs)
+        league = describe_league(standings, pairs)
         print_json(
             {
                 "run": str(found.path),
-                **told,
+                **league,
                 "notes": notes,
                 "pictures": [str(path) for path in pictures],
             }
@@ -55,7 +55,7 @@ def run(config: LeagueShowConfig) -> int:
         return 0
     print_standings(standings)
     print_pairs(pairs)
-    for line in [*notes, *told_beside(standings)]:
+    for line in [*notes, *notes_of(standings)]:
         echo(line)
     if pictures:
         echo(f"pictures: {', '.join(map(str, pictures))}")
@@ -67,7 +67,7 @@ def run(config: LeagueShowConfig) -> int:
 def play(
     found: Run, chosen: Sequence[Player], config: LeagueShowConfig
 ) -> tuple[list[SnapshotMatch], list[str]]:
-    """Let snapshots meet, everybody everybody; one that cannot be loaded is named and left out."""
+    """Play all pairs of snapshots; one that cannot be loaded is reported and left out."""
     import itertools
     import os
 
@@ -82,12 +82,12 @@ def play(
     policies, notes = {}, []
     for player in chosen:
         try:
-            place = found.path / "past" / str(player.number)
-            policies[player.name] = cached_policy(place, name=player.name, threads=threads)
+            folder = found.path / "past" / str(player.number)
+            policies[player.name] = cached_policy(folder, name=player.name, threads=threads)
         except SparringError as error:
             notes.append(f"{player.name} is left out of the matches: {error}")
     if len(policies) < 2:
-        return [], [*notes, "there are no two snapshots that could meet"]
+        return [], [*notes, "fewer than two snapshots can play"]
     rules = next(iter(policies.values())).rules
     if rules.seats == 1:
         return [], [*notes, f"{rules.name} has one seat: no matches between snapshots"]
@@ -97,10 +97,12 @@ def play(
     with ProgressBar(f"playing {rules.name}", len(meetings) * each) as steps:
         for at, (one, two) in enumerate(meetings):
 
-            def tell(played: int, before: int = at * each, met: str = f"{one} - {two}") -> None:
+            def show_progress(
+                played: int, before: int = at * each, met: str = f"{one} - {two}"
+            ) -> None:
                 steps.reach(before + played, met)
 
-            tell(0)
+            show_progress(0)
             share, games, deals = share_of_wins(
                 rules,
                 policies[one],
@@ -109,7 +111,7 @@ def play(
                 seed=config.seed + 1_000_003 * at,
                 threads=threads,
                 greedy=not config.sampled,
-                progress=tell,
+                progress=show_progress,
             )
             pairs.append(SnapshotMatch(one, two, games, share, *wilson(share, deals)))
     how = "actions drawn" if config.sampled else "the most probable actions"
@@ -150,10 +152,10 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def told_beside(standings: LeagueStandings) -> list[str]:
+def notes_of(standings: LeagueStandings) -> list[str]:
     lines = ["points: the learner's share against that player, a draw being half a point"]
     if not any(player.rated for player in standings.players):
-        lines.append("nobody has been rated yet")
+        lines.append("no player has been rated yet")
     return lines
 
 
@@ -187,9 +189,9 @@ def ladder(standings: LeagueStandings) -> list[Rung]:
 
 
 def past(standings: LeagueStandings) -> list[Series]:
-    """Return what the learner was worth over time: its snapshots where they were taken, and bots.
+    """Return ratings of snapshots over decisions, and of bots.
 
-    All ratings are those of the last time that everybody was rated, on one scale.
+    All ratings are of the last time that all players were rated, on one scale.
     """
     rated = [player for player in standings.players if player.rated]
     lines = []
@@ -211,7 +213,7 @@ def past(standings: LeagueStandings) -> list[Series]:
 def payoff(
     standings: LeagueStandings, chosen: Sequence[Player], pairs: Sequence[SnapshotMatch]
 ) -> ChartPage:
-    """Draw a matrix: the learner against everybody, and the matches of snapshots if any."""
+    """Return the payoff matrix: the learner against all, and matches of snapshots if any."""
     facts = ["self: the learner's games so far, a draw being half a point"]
     facts += [f"{pairs[0].games:,} games per match"] if pairs else ["--matches fills the rest"]
     made = make_payoff(standings, chosen, pairs)

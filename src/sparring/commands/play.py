@@ -32,17 +32,17 @@ with contextlib.suppress(ImportError):
 
 
 KEYS = ("h", "help", "?", "hint", "u", "undo", "q", "quit")
-"""What can be typed at every question besides its choices."""
+"""Keys that work at every prompt besides its choices."""
 PAGE = "page.js"
-"""The file of a game that a browser can play."""
+"""File of a game that a browser can play."""
 
 
 class Quit(Exception):  # noqa: N818
-    """The person leaves the table."""
+    """The user quits."""
 
 
 class TakeBack(Exception):  # noqa: N818
-    """The person wants the last move back."""
+    """The user takes the last move back."""
 
 
 def run(config: PlayConfig) -> int:
@@ -50,7 +50,7 @@ def run(config: PlayConfig) -> int:
     if is_custom(rules):
         assert not isinstance(agent, str | None)
         if config.save:
-            raise ConfigError(f"--save keeps sparring's own games, not {rules.name}; leave it out")
+            raise ConfigError(f"--save is for native games, not {rules.name}; leave it out")
         return play_custom(config, agent)
     if rules.box or rules.rows > 1:
         watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
@@ -64,7 +64,7 @@ def run(config: PlayConfig) -> int:
     adviser = agent or next(
         (player for player in others.values() if not isinstance(player, str)), rules.bots[-1]
     )
-    game = Session(rules, config.seat, others, seed, adviser)
+    game = PlaySession(rules, config.seat, others, seed, adviser)
     try:
         game.play()
     except (Quit, EOFError):
@@ -72,12 +72,12 @@ def run(config: PlayConfig) -> int:
     finally:
         if config.save and game.actions:
             game.replay().write(config.save)
-            game.echo(f"Saved; look at it again: sparring replay {config.save}")
+            game.echo(f"Saved; watch it: sparring replay {config.save}")
     return 0
 
 
 def instead(game: str, watched: str) -> str:
-    """Say where a game is played that a terminal cannot show."""
+    """Return where to play or watch a game that a terminal cannot show."""
     folder, ways = game_module(game), []
     if folder and folder.__file__ and Path(folder.__file__).with_name(PAGE).is_file():
         ways.append("play it in a browser, under Play: sparring serve --open")
@@ -115,15 +115,15 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
 
 
 def move_of(player: StatefulPlayer | str, state: State) -> int:
-    """Return what a player does; its chances are those of the state, also if it is asked again."""
+    """Return the action of a player; its sampling is seeded by the state, so that it repeats."""
     if isinstance(player, str):
         return int(state.ask(player))
     number = zlib.crc32(state.native.serialize()) >> 1
     return int(player.action(state, seed=state.seed, step=number))
 
 
-def at_tables(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulPlayer | str]:
-    """Let everybody who is no bot remember; whoever sits in several seats is there once."""
+def with_memory(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulPlayer | str]:
+    """Wrap policies to keep their memory; a policy in several seats is wrapped once."""
     known: dict[int, StatefulPlayer | str] = {}
     for one in players:
         fresh = one if isinstance(one, str) else StatefulPlayer(one, skip_forced=skip_forced)
@@ -131,8 +131,8 @@ def at_tables(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulP
     return [known[id(one)] for one in players]
 
 
-class Session:
-    """One game at one terminal."""
+class PlaySession:
+    """One game of a person in the terminal."""
 
     def __init__(
         self,
@@ -142,21 +142,20 @@ class Session:
         seed: int,
         adviser: Player,
     ) -> None:
-        # A person sees every move; forced ones are played here, where they can be told.
+        # Forced moves are played here, so that the user sees them.
         self.skip_forced = forced = rules.skip_forced
         self.rules = rules = rules.changed({"skip_forced": 0})
         self.person, self.seed = person, seed
-        *seated, self.adviser = at_tables([*others.values(), adviser], skip_forced=forced)
+        *seated, self.adviser = with_memory([*others.values(), adviser], skip_forced=forced)
         self.others = dict(zip(others, seated, strict=True))
         known = {id(one): one for one in (*seated, self.adviser)}
-        self.minds = [one for one in known.values() if not isinstance(one, str)]
-        """Whoever may remember something."""
+        self.stateful = [one for one in known.values() if not isinstance(one, str)]
+        """Players with memory."""
         self.terminal = terminal_of(rules, person)
         self.out = make_console()
         self.state = new_state(rules, seed=seed)
         self.undo: list[tuple[State, int, list[Memories]]] = []
-        """Before each decision of the person: the position, how much was played, and what was
-        remembered."""
+        """Before each decision of the user: state, number of actions, memories."""
         self.actions: list[int] = []
 
     def play(self) -> None:
@@ -174,7 +173,7 @@ class Session:
             except TakeBack:
                 self.take_back()
                 continue
-            self.undo.append((self.state.clone(), len(self.actions), self.remembered()))
+            self.undo.append((self.state.clone(), len(self.actions), self.save_memories()))
             self.take(choice)
         self.echo("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
@@ -201,19 +200,18 @@ class Session:
         return Replay.of(self.state, self.actions, players)
 
     def take(self, choice: ActionChoice) -> None:
-        """Play all actions of a choice; who gives hints sees what the person saw."""
+        """Play all actions of a choice; the adviser observes what the user saw."""
         for action in (choice.action, *choice.then):
             if not isinstance(self.adviser, str):
                 self.adviser.observe(self.state)
             self.apply(action)
 
-    def remembered(self) -> list[Memories]:
-        return [dict(mind.memories) for mind in self.minds]
+    def save_memories(self) -> list[Memories]:
+        return [dict(player.memories) for player in self.stateful]
 
-    def remember(self, held: Sequence[Memories]) -> None:
-        """Let everybody remember what they did at another moment."""
-        for mind, memories in zip(self.minds, held, strict=True):
-            mind.memories = dict(memories)
+    def restore_memories(self, saved: Sequence[Memories]) -> None:
+        for player, memories in zip(self.stateful, saved, strict=True):
+            player.memories = dict(memories)
 
     def apply(self, action: int) -> None:
         before = self.state.clone()
@@ -234,10 +232,10 @@ class Session:
                 if narrowed is not None:
                     return narrowed
             else:
-                self.echo("That is no choice here; type one of these, or h for help.")
+                self.echo("This is not a choice; type one of these, or h for help.")
 
     def narrow(self, fitting: Sequence[ActionChoice]) -> ActionChoice | None:
-        """Ask which of several choices was meant; None if that did not settle it."""
+        """Ask which of several choices was meant; None if it stays unclear."""
         offered = [replace(choice, number=at) for at, choice in enumerate(fitting, 1)]
         options = ", ".join(f"{choice.number}:{choice.name}" for choice in offered)
         meant = match_choices(self.ask(f"which: {options}> ", offered), offered)
@@ -246,8 +244,8 @@ class Session:
     def ask(self, prompt: str, choices: Sequence[ActionChoice]) -> str:
         """Read a line; help, hint, undo and quit work at every question.
 
-        They never hide a choice: its name comes first, and a letter with which one begins is asked
-        about. With a colon before it a word is always a key.
+        They never hide a choice: the name of a choice comes first, and an ambiguous letter is asked
+        about. With a colon in front, input is always a key.
         """
         names = [choice.short.lower() for choice in choices]
         while True:
@@ -277,7 +275,7 @@ class Session:
         return True
 
     def read_line(self, prompt: str) -> str:
-        """Return what is typed; a pipe's lines are echoed so that the transcript reads well."""
+        """Return the input; lines of a pipe are echoed, so that the transcript is readable."""
         if sys.stdin.isatty() and sys.stdout.isatty():
             try:
                 return input(prompt).strip().lower()
@@ -292,16 +290,16 @@ class Session:
         return line.strip().lower()
 
     def hint(self) -> None:
-        held = self.remembered()
+        held = self.save_memories()
         advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
-        self.remember(held)
+        self.restore_memories(held)
         self.echo(f"{name_of(self.adviser)} would choose: {advice}")
 
     def take_back(self) -> None:
         if self.undo:
             self.state, played, held = self.undo.pop()
             del self.actions[played:]
-            self.remember(held)
+            self.restore_memories(held)
             self.echo("", "Taken back.")
         else:
             self.echo("There is nothing to take back.")

@@ -53,7 +53,7 @@ def show_difference(found: PortDifference) -> None:
     out.print(f"    native: {found.native}")
     out.print(f"    env:    {found.env}")
     if found.what.endswith(AFTER_THE_END):
-        out.print("    nobody acts on it; if the env means it so: --ignore final-mask", style="dim")
+        out.print("    no player acts on it; if it is intended: --ignore final-mask", style="dim")
     out.print(f"  actions: {', '.join(found.actions) or 'none, at the start'}")
     if found.numbers:
         out.print(f"  numbers: {', '.join(map(str, found.numbers))}")

@@ -1,4 +1,4 @@
-"""`sparring runs`: which runs there are, what people wrote about them, how to be rid of some."""
+"""`sparring runs`: list runs, label them with notes and tags, remove some."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from sparring.training.records.run import LOCK, Run, finite, is_held
 from sparring.training.records.strength import written
 
 Told = dict[str, Any]
-"""What `Overview.plain` says about a run."""
+"""`Overview.plain` of a run."""
 
 ORDERS: dict[str, Callable[[Told], Any]] = {
     "date": lambda run: -datetime.fromisoformat(run["date"]).timestamp(),
@@ -44,7 +44,7 @@ ORDERS: dict[str, Callable[[Told], Any]] = {
     "size": lambda run: -run["size"],
     "parameters": lambda run: -(run["parameters"] or 0),
 }
-"""By what runs can be listed, and what comes first."""
+"""Sort keys of the list."""
 COLUMNS: dict[str, Callable[[Told], str]] = {
     "name": lambda run: run["name"],
     "game": lambda run: run["game"],
@@ -60,7 +60,7 @@ COLUMNS: dict[str, Callable[[Told], str]] = {
     "note": lambda run: one_line(run["note"]),
 }
 OPTIONAL = ("tags", "note")
-"""Columns that are there if a run has something in them."""
+"""Columns that are shown if any run has a value."""
 LONGEST_NOTE = 40
 NUMBERS = ("minutes", "decisions", "strength", "parameters", "size")
 DISPENSABLE = (
@@ -74,7 +74,7 @@ DISPENSABLE = (
     "decisions",
     "state",
 )
-"""What a narrow terminal does without, the first of these first."""
+"""Columns that a narrow terminal drops, in this order."""
 
 
 def run(config: RunsConfig) -> int:
@@ -95,7 +95,7 @@ def run(config: RunsConfig) -> int:
         print_json({"folder": str(root), "runs": found})
         return 0
     if not everything:
-        print(f"{root} holds no run; `sparring train` makes one")
+        print(f"{root} contains no run; `sparring train` makes one")
         return 0
     print_table(table_of(found))
     for one in found:
@@ -135,7 +135,7 @@ def chosen(everything: Sequence[Told], config: RunsConfig) -> list[Told]:
 
 
 def matches(one: Told, word: str) -> bool:
-    """Whether a run's name has the word in it; a folder means itself."""
+    """Whether a run's name contains the word, or the word is its folder."""
     return word in one["name"] or Path(word).absolute() == Path(one["run"]).absolute()
 
 
@@ -154,7 +154,7 @@ def one_line(note: str) -> str:
 
 
 def write_about(config: RunsConfig, root: Path) -> int:
-    """Write a note and tags to the runs that were named, to all of them or none."""
+    """Write a note and tags to all named runs, or to none."""
     if not config.names:
         raise ConfigError(
             "--note, --tag and --untag need the names of runs: sparring runs NAME --tag good; "
@@ -172,11 +172,11 @@ def write_about(config: RunsConfig, root: Path) -> int:
     for run, labels in written.items():
         write_labels(run, labels)
     if config.json:
-        told = [
+        labels_written = [
             {"run": str(run), "note": labels.note, "tags": list(labels.tags)}
             for run, labels in written.items()
         ]
-        print_json({"runs": told})
+        print_json({"runs": labels_written})
         return 0
     for run, labels in written.items():
         tags = f"tags {', '.join(labels.tags)}" if labels.tags else "no tags"
@@ -193,7 +193,7 @@ def labeled(word: str, root: Path) -> Path:
 
 
 def strength_text(run: Told) -> str:
-    """Return how strong a run is, and by what: captain 0.031, or return -14.02; "" if unknown."""
+    """Return the strength of a run and its measure: captain 0.031, or return -14.02."""
     if run["strength"] is None:
         return ""
     return f"{run['measure']} {written(run['strength'], run['measure'])}"
@@ -267,7 +267,7 @@ def confirmed(doomed: Sequence[Overview]) -> bool:
 
 
 def remove_run(one: Overview) -> dict[str, Any]:
-    """Remove one run, unless somebody began to train it in the meantime."""
+    """Remove one run, unless a process began to train it in the meantime."""
     size = one.size
     try:
         with Run(one.path, {}).held():
@@ -276,6 +276,6 @@ def remove_run(one: Overview) -> dict[str, Any]:
         raise SparringError(
             f"cannot remove {one.path}: {error.strerror or error}; check who may write there"
         ) from error
-    # What could not be deleted lies beside under an unfinished name.
+    # Files that could not be deleted remain in a temporary folder next to it.
     left = sum(size_of(rest) for rest in one.path.parent.glob(f".tmp-{one.name}-*"))
     return {"run": str(one.path), "freed": size - left}

@@ -20,7 +20,7 @@ from sparring.store.folders import RUNS
 
 NEEDED = ("msgspec", "starlette", "uvicorn")
 TOKEN = re.compile(r"[A-Za-z0-9_.~-]{8,200}")
-"""What can stand in an address and in a cookie as it is."""
+"""Tokens that need no escaping in an address or a cookie."""
 VARIABLE = "SPARRING_TOKEN"
 MAX_TOKEN_FILE = 1024
 
@@ -29,14 +29,14 @@ def run(config: ServeConfig) -> int:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigError(f'{" and ".join(missing)} missing here: pip install "sparring[web]"')
-    trusted.ignore_remembered()  # whoever asks is not who named something here before
+    trusted.ignore_remembered()  # a client of the server has named nothing
     if config.folder and config.runs not in (config.folder, str(RUNS)):
         raise ConfigError(f"{config.folder} and --runs {config.runs} are two folders; give one")
     config = replace(config, runs=config.folder or config.runs)
     root = Path(config.runs)
     if not root.is_dir() and root != RUNS:
         raise ConfigError(f"{root}: no such folder; give the one that holds the runs")
-    token, own = token_for(config)
+    token, chosen = token_for(config)
     check_api(config)
 
     from sparring.web.guard import Guard
@@ -59,13 +59,13 @@ def run(config: ServeConfig) -> int:
         )
     socket = listen(config.host, config.port)
     port = int(socket.getsockname()[1])
-    # A token that somebody chose guards everything; ours guards changes where no other can come.
-    reads_freely = not own and is_loopback(config.host)
+    # A token of the user guards everything; a generated one guards changes on this machine.
+    reads_freely = not chosen and is_loopback(config.host)
     guard = Guard(config.host, port, token, reads_freely=reads_freely)
     app = make_app(root, guard=guard, make_service=api)
 
     def ready() -> None:
-        tell(config, port, token)
+        print_address(config, port, token)
         if config.open:
             webbrowser.open(page_of(config, port, guard.issue_ticket()))
 
@@ -76,15 +76,15 @@ def run(config: ServeConfig) -> int:
 def check_api(config: ServeConfig) -> None:
     given = [f"--{name}" for name in ("agent", "fallback", "states") if getattr(config, name)]
     if given and not config.api:
-        raise ConfigError(f"{given[0]} is for programs that ask an agent; add --api")
+        raise ConfigError(f"{given[0]} needs --api")
 
 
 def token_for(config: ServeConfig) -> tuple[str, bool]:
-    """Return what a visitor has to show, and whether somebody chose it."""
+    """Return the token, and whether the user chose it."""
     if config.token and config.token_file:
         raise ConfigError("--token and --token-file are two tokens; give one of them")
-    said = os.environ.pop(VARIABLE, "")  # and none of the runs that are resumed has it
-    source, token = VARIABLE, said
+    from_environment = os.environ.pop(VARIABLE, "")  # resumed runs do not inherit it
+    source, token = VARIABLE, from_environment
     if config.token_file:
         source, token = f"--token-file {config.token_file}", read_token(Path(config.token_file))
     elif config.token:
@@ -97,7 +97,7 @@ def token_for(config: ServeConfig) -> tuple[str, bool]:
 
 
 def read_token(file: Path) -> str:
-    """Return the token in a file; a warning tells who else may read it."""
+    """Return the token in a file; warn if others may read it."""
     try:
         token = read_regular(file, MAX_TOKEN_FILE).decode("ascii", "replace").strip()
         if file.stat().st_mode & 0o077:
@@ -109,14 +109,14 @@ def read_token(file: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own, which nobody else can reach."""
+    """Whether an address is only reachable from this machine."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
 
 
-def tell(config: ServeConfig, port: int, token: str) -> None:
+def print_address(config: ServeConfig, port: int, token: str) -> None:
     page = page_of(config, port, token)
     if config.json:
         from sparring.commands.shared.printing import print_json

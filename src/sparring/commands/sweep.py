@@ -1,4 +1,4 @@
-"""`sparring sweep`: a search over settings by whole trainings, and whether what it found is so."""
+"""`sparring sweep`: search settings by training with them, and confirm the best."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BEST_SHOWN = 10
 
 
 def run(config: SweepConfig) -> int:
-    """Search, confirm what was found, and say it."""
+    """Search, confirm the best setting, and print the result."""
     load_optuna()
     sweep = prepare(config)
     if config.dry_run:
@@ -66,7 +66,7 @@ def run(config: SweepConfig) -> int:
 
 
 def with_bar(sweep: Sweep) -> SweepResult:
-    """Do the work and tell how far it is."""
+    """Run the sweep with a progress bar."""
     search = sweep.file.search
     total = max(sweep.cost.trials or search.trials or len(sweep.there) + 1, len(sweep.there))
     with ProgressBar(f"sweep of {sweep.config.game}", total + 2 * search.confirm) as steps:
@@ -74,17 +74,17 @@ def with_bar(sweep: Sweep) -> SweepResult:
 
         def ended(trial: Trial) -> None:
             left = left_words(sweep, total - steps.done - 1)
-            tell(f"trial {trial.number}: {outcome(trial)}; {words(trial)}{left}", steps)
+            print_above_bar(f"trial {trial.number}: {outcome(trial)}; {words(trial)}{left}", steps)
 
         def confirmed(trial: Trial) -> None:
             side = "the best setting" if trial.settings else "the preset"
-            tell(f"{side} with seed {trial.seed}: {outcome(trial)}", steps)
+            print_above_bar(f"{side} with seed {trial.seed}: {outcome(trial)}", steps)
 
         return run_sweep(sweep, on_trial=ended, confirmed=confirmed)
 
 
-def tell(line: str, steps: ProgressBar) -> None:
-    """Say what has ended, above the bar if there is one."""
+def print_above_bar(line: str, steps: ProgressBar) -> None:
+    """Print a line above the bar, or to stderr without a terminal."""
     if steps.bar:
         steps.bar.console.print(line)
         steps.next("confirming" if steps.done + 1 >= steps.total else "trials")
@@ -94,7 +94,7 @@ def tell(line: str, steps: ProgressBar) -> None:
 
 
 def left_words(sweep: Sweep, trials: int) -> str:
-    """About how long the search still takes, by the trials that have ended."""
+    """Return the estimated time left, by the trials so far."""
     known = [trial.seconds for trial in sweep.folder.trials.ended if trial.state == DONE]
     if not known or trials < 1:
         return ""
@@ -124,7 +124,7 @@ def words(trial: Trial) -> str:
 
 
 def drawn(sweep: Sweep, found: SweepResult) -> list[Path]:
-    """Draw what was found; a disk without space for a picture spoils nothing."""
+    """Draw the charts; a failure is printed and does not matter otherwise."""
     from sparring.sweep.charts import draw_sweep
 
     if not any(trial.state == DONE for trial in found.trials):
@@ -145,11 +145,11 @@ def drawn(sweep: Sweep, found: SweepResult) -> list[Path]:
         return []
 
 
-# What is said
+# Printed texts
 
 
 def show_plan(sweep: Sweep) -> None:
-    """Show the ranges, and what it will cost."""
+    """Show the ranges and the cost."""
     search, place, cost = sweep.file.search, sweep.place, sweep.cost
     table = make_table(("setting", "range"))
     for name, range_ in sweep.file.ranges.items():
@@ -196,7 +196,7 @@ def cost_words(sweep: Sweep) -> str:
 
 
 def show(sweep: Sweep, found: SweepResult) -> None:
-    """Show the best trials, what matters, and whether it was confirmed."""
+    """Show the best trials, the importance of settings, and the confirmation."""
     show_best(sweep, found.trials)
     states = {
         state: sum(trial.state == state for trial in found.trials) for state in (PRUNED, FAILED)
@@ -214,16 +214,16 @@ def show(sweep: Sweep, found: SweepResult) -> None:
         shares = (f"{name} {share:.0%}" for name, share in found.importance.items())
         echo(f"what matters (PED-ANOVA): {', '.join(shares)}")
     if found.best is None:
-        echo("no trial went to its end")
+        echo("no trial finished")
         return
     if found.confirmed:
         show_confirmed(sweep, found)
     if found.pictures:
         echo(f"pictures: {', '.join(map(str, found.pictures))}")
-    told = f"the best setting: {found.preset}"
+    text = f"the best setting: {found.preset}"
     if not found.confirmed or found.confirmed.is_better:
-        told += f"; train it: sparring train --config {found.preset}"
-    echo(told)
+        text += f"; train it: sparring train --config {found.preset}"
+    echo(text)
 
 
 def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
@@ -243,7 +243,7 @@ def show_best(sweep: Sweep, trials: Sequence[Trial]) -> None:
 
 
 def show_confirmed(sweep: Sweep, found: SweepResult) -> None:
-    """Say what fresh seeds say."""
+    """Print the results with fresh seeds."""
     assert found.confirmed
     sides = {"best setting": found.confirmed.best, "preset": found.confirmed.preset}
     for side, values in sides.items():

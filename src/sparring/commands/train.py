@@ -1,4 +1,4 @@
-"""`sparring train` and `sparring resume`: from one command to a measured winner."""
+"""`sparring train` and `sparring resume`: train, evaluate and report."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OK, FAILED = 0, 3
 def run(config: TrainConfig | ResumeConfig) -> int:
     if isinstance(config, ResumeConfig):
         if seen := done_already(config):
-            return told_done(seen, as_json=config.json)
+            return report_done(seen, as_json=config.json)
         return report(
             lambda: resume(
                 config.run,
@@ -65,22 +65,22 @@ def run(config: TrainConfig | ResumeConfig) -> int:
 
 
 def done_already(config: ResumeConfig) -> Overview | None:
-    """Return a run of which nothing is left to train or to measure; None if something is."""
+    """Return a run that is trained and measured; None if something is left to do."""
     seen = Overview(display_path(Run.open(config.run).path))
     more = config.checkpoint >= 0 or any(getattr(config, kind) for kind in BUDGETS)
     return None if more or seen.state != "done" or not seen.met else seen
 
 
-def told_done(seen: Overview, *, as_json: bool) -> int:
-    told = done_line(seen)
+def report_done(overview: Overview, *, as_json: bool) -> int:
+    line = done_line(overview)
     if as_json:
         kept = ("decisions", "minutes", "checkpoint", "strength", "results", "progress")
-        summary = {key: seen.results.get(key) for key in kept}
-        print_json({"run": str(seen.path), "ended": seen.ended, "told": told, **summary})
+        summary = {key: overview.results.get(key) for key in kept}
+        print_json({"run": str(overview.path), "ended": overview.ended, "message": line, **summary})
         return OK
-    print(told)
-    if seen.strength:
-        print(f"strength: {strength_words(seen.strength)}")
+    print(line)
+    if overview.strength:
+        print(f"strength: {strength_words(overview.strength)}")
     return OK
 
 
@@ -93,7 +93,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     agent: Agent | None = None
     missing = ""
     try:
-        with interruptible():  # the loop hears signals itself; before and after it nobody else does
+        with interruptible():  # the training loop handles signals itself
             agent = work()
             trained_s = time.perf_counter() - started
             if agent.ended.startswith("SIG"):
@@ -108,7 +108,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
             return error.report()
         saved = f" while measuring; the run is saved in {display_path(agent.run)}"
         return error.report(saved, f"measure it with: {measuring(agent)}")
-    plots = drawn(agent)
+    plots = draw_curves(agent)
     summaries = {name: found.summary() for name, found in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))
     summary: dict[str, Any] = {
@@ -131,7 +131,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         print_json(summary)
         return code
     if agent.ended != "done":
-        echo(f"ended before its time: {why_early(agent)}")
+        echo(f"ended early: {why_early(agent)}")
     if results:
         update = int(agent.policy.meta.get("update", 0))
         echo(measured_line(Overview(agent.run), update, agent.decisions))
@@ -150,7 +150,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
 
 
 def of_the_network(agent: Agent) -> dict[str, Any]:
-    """How large the network is, and what it has of other weights, where that is known."""
+    """Return the size of the network, and what `init` copied into it."""
     seen = Overview(agent.run)
     size = {key: seen.network[key] for key in ("parameters", "macs") if key in seen.network}
     init = [event for event in events_of(agent.run) if event.get("event") == INIT]
@@ -160,15 +160,15 @@ def of_the_network(agent: Agent) -> dict[str, Any]:
 def why_early(agent: Agent) -> str:
     met = [event.get("found", ()) for event in events_of(agent.run) if event.get("event") == MET]
     values = f": {', '.join(met[-1])}" if met and met[-1] else ""
-    told = {
-        "early": "as many evaluations without a new best as eval.patience says",
-        "reached": f"an evaluation found what eval.stop asks for{values}",
+    reasons = {
+        "early": "no new best for eval.patience evaluations",
+        "reached": f"eval.stop is fulfilled{values}",
     }
-    return told.get(agent.ended, "a callback asked for it")
+    return reasons.get(agent.ended, "a callback stopped it")
 
 
 def measuring(agent: Agent) -> str:
-    """Return the command that measures a run; resume would train one on that ended early."""
+    """Return the command that measures a run; resume would continue one that ended early."""
     return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {display_path(agent.run)}"
 
 
@@ -178,12 +178,12 @@ def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
         return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)
 
 
-def drawn(agent: Agent) -> list[Path]:
-    """Draw the curves; a disk without space for a picture spoils nothing."""
+def draw_curves(agent: Agent) -> list[Path]:
+    """Draw the curves; a failure is only a warning."""
     try:
         return [display_path(path) for path in plot_run(agent.run)]
     except (OSError, SparringError) as error:
-        text = f"the curves of {display_path(agent.run)} were not drawn: {error}"
+        text = f"the curves of {display_path(agent.run)} were not draw_curves: {error}"
         warn(text)
         return []
 
@@ -194,7 +194,7 @@ def report_several(config: TrainConfig) -> int:
     for member in members:
         check_name(Path(member.runs), member.name)
     for member in () if at_once(config) else members:
-        resolve([member], played=False)  # what would be refused later is refused now
+        resolve([member], played=False)  # refuse mistakes before the first run
     agents: list[Agent] = []
     try:
         with interruptible():
@@ -217,9 +217,9 @@ def report_several(config: TrainConfig) -> int:
 def train_here(
     config: TrainConfig, members: Sequence[TrainConfig], agents: list[Agent]
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Train and measure runs; return a row for each that was measured, and whether all went well.
+    """Train and measure runs; return a row for each, and whether all succeeded.
 
-    agents: gets those that were trained.
+    agents: trained agents are appended.
     """
     rows: list[dict[str, Any]] = []
     well = True
@@ -249,14 +249,14 @@ def train_here(
 
 
 def in_cluster(config: TrainConfig) -> bool:
-    """Whether several runs are tasks of a cluster; with actors it is theirs, one run at a time."""
+    """Whether runs are tasks of a cluster; with actors, the cluster serves one run at a time."""
     return bool(config.cluster) and not config.actors and config.replicas == 1
 
 
 def train_in_cluster(
     config: TrainConfig, members: Sequence[TrainConfig], _: list[Agent]
 ) -> tuple[list[dict[str, Any]], bool]:
-    """The same elsewhere: each run is told when it ends, and none leaves an agent here."""
+    """The same as tasks of a cluster; the agents stay there."""
     from sparring.cluster.ray.session import connect
     from sparring.cluster.ray.tasks import check_tasks, train_runs
 
@@ -277,15 +277,15 @@ def train_in_cluster(
             well = well and not facts["unsaved"] and bool(facts["results"])
             print(f"{which}: {facts['ended']}, {facts['run']}", file=sys.stderr)
             if facts["results"]:
-                told = {"run": facts["run"], "seed": member.seed, "varied": what}
-                rows[done.number] = {**told, "results": facts["results"]}
+                row = {"run": facts["run"], "seed": member.seed, "varied": what}
+                rows[done.number] = {**row, "results": facts["results"]}
     return [rows[number] for number in sorted(rows)], well
 
 
 def trained(
     config: TrainConfig, members: Sequence[TrainConfig]
 ) -> Iterator[tuple[TrainConfig, Agent | None]]:
-    """Train the members; one that fails does not keep the others from it."""
+    """Train the members one by one, or at once; a failure does not stop the others."""
     if at_once(config):
         yield from zip(members, train_population(config, quiet=config.json), strict=True)
         return

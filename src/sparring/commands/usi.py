@@ -12,18 +12,18 @@ from sparring.league.usi.server import UsiServer
 
 
 def run(config: UsiConfig) -> int:
-    """Answer lines until `quit` or until the other side is gone."""
+    """Answer lines until `quit` or the end of the input."""
     (player,), rules = who_plays([config.player], GAME, config.set)
     server = UsiServer(player, rules, seed=config.seed, sampled=config.sampled)
     set_streams()
     while not server.finished and (line := sys.stdin.readline()):
-        for told in server.answer(line):
-            print(told, flush=True)
+        for reply in server.answer(line):
+            print(reply, flush=True)
     return 0
 
 
 def set_streams() -> None:
-    """Speak UTF-8 line by line, whatever the locale says. A bad byte makes a bad line, no end."""
+    """Use UTF-8, line by line, in any locale. An invalid byte does not end the session."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -358,8 +358,8 @@ def machine_share(settings: TrainConfig, plan: Plan, learner: SupportsDryRun) ->
 
 def share_lines(found: dict[str, Any]) -> list[str]:
     """The line, and what to know about its advice."""
-    told = [str(found["line"])]
-    return [*told, f"({LEARNS_OTHERWISE})"] if found.get("advice") else told
+    lines = [str(found["line"])]
+    return [*lines, f"({LEARNS_OTHERWISE})"] if found.get("advice") else lines
 
 
 def read_settings(config: BenchTrainConfig) -> TrainConfig:
