@@ -217,9 +217,9 @@ def test_what_another_process_is_compiling_is_waited_for(monkeypatch: pytest.Mon
     """Many processes of one run ask for the same program at once."""
     one = compiling.program(TINY, {"NUMBER": 3}, exact=False, arch="sm_90", draft=True)
     monkeypatch.setattr(compiling, "run_compiler", lambda *_: pytest.fail("compiled again"))
-    with compiling.alone(one.file):
+    with compiling.locked(one.file):
         compiling.start(one)
-        compiling.keep(one.file, b"made elsewhere")
+        compiling.write_cache(one.file, b"made elsewhere")
     assert compiling.finish(one) == b"made elsewhere"
     assert [file.suffix for file in one.file.parent.iterdir()] == [".cubin"]
 

@@ -117,8 +117,8 @@ def test_numbers_are_those_that_the_source_is_compiled_for() -> None:
 
 def test_a_layout_that_drifts_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparring[cuda]'")
-    monkeypatch.setattr(compiling, "read_kept", lambda _: None)
-    monkeypatch.setattr(compiling, "keep", lambda *_: None)
+    monkeypatch.setattr(compiling, "read_cached", lambda _: None)
+    monkeypatch.setattr(compiling, "write_cache", lambda *_: None)
     source = 'struct Pair { float first; };\nextern "C" __global__ void run(Pair pair) {}\n'
     wrong = source.replace("float first", "double first")
 

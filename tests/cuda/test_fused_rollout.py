@@ -187,7 +187,9 @@ def test_cuts_without_room_are_told_once_and_counted() -> None:
     ppo = FusedPPO(DeviceGames(pool), collect, config, NETS["shared"], graphs=False)
     rollout = ppo.rollout
     rollout.cut_obs, rollout.cut_at = rollout.cut_obs[:2], rollout.cut_at[:2]
-    with pytest.warns(SparringWarning, match="cut more than 2 times in a rollout of 40 steps"):
+    with pytest.warns(
+        SparringWarning, match="truncated more than 2 times in a rollout of 40 steps"
+    ):
         (report,) = ppo.iterate(0.0)
     assert report.stats["learning/cuts_dropped"] == 2 * 64
     with warnings.catch_warnings():

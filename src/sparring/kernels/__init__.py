@@ -1,4 +1,4 @@
-"""Our headers as GPU code: compiled at first use, kept on disk, launched on torch's stream.
+"""CUDA kernels from csrc headers: compiled at first use, cached, launched on the stream of torch.
 
 Needs the extra `cuda` (NVRTC and its bindings) and a CUDA build of torch, no toolkit.
 """
@@ -16,11 +16,11 @@ from sparring.kernels import compiling
 from sparring.kernels.compiling import HEADERS, Program, checked, version
 from sparring.kernels.views import Interface, KernelView
 
-__all__ = ["HEADERS", "Kernel", "KernelModule", "ahead", "build", "compiled", "version"]
+__all__ = ["HEADERS", "Kernel", "KernelModule", "build", "build_ahead", "compiled", "version"]
 
 
 class Kernel:
-    """One function on the GPU."""
+    """A kernel function."""
 
     def __init__(self, handle: Any, name: str, interface: Interface) -> None:
         self._handle, self.name = handle, name
@@ -28,7 +28,7 @@ class Kernel:
         self._shared_bytes = 0
 
     def reserve(self, shared_bytes: int) -> None:
-        """Give every block this much shared memory from now on."""
+        """Set the dynamic shared memory of every block."""
         from cuda.bindings import driver
 
         limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -36,7 +36,7 @@ class Kernel:
         self._shared_bytes = shared_bytes
 
     def __call__(self, grid: int | tuple[int, ...], block: int, *args: Any) -> None:
-        """Launch on the current stream. Tensors go as addresses, views by value, None as null."""
+        """Launch on the current stream. Tensors are passed as addresses, views by value."""
         from cuda.bindings import driver
 
         values = [convert(value) for convert, value in zip(self._converters, args, strict=True)]
@@ -63,7 +63,7 @@ class KernelModule:
 
         self._interface = interface
 
-        torch.zeros(1, device=device)  # makes the device's context
+        torch.zeros(1, device=device)  # creates the device's context
         with torch.cuda.device(device):
             self._units = [checked(driver.cuModuleLoadData(code), "load kernels") for code in codes]
         self._kernels: dict[str, Kernel] = {}
@@ -74,61 +74,70 @@ class KernelModule:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._kernels:
-            found = [driver.cuModuleGetFunction(unit, name.encode()) for unit in self._units]
-            answer = next((one for one in found if not int(one[0])), found[0])
-            self._kernels[name] = Kernel(checked(answer, name), name, self._interface)
+            results = [driver.cuModuleGetFunction(unit, name.encode()) for unit in self._units]
+            result = next((one for one in results if not int(one[0])), results[0])
+            self._kernels[name] = Kernel(checked(result, name), name, self._interface)
         return self._kernels[name]
 
     def view(self, struct: str, /, **fields: Any) -> KernelView:
-        """Fill a view that the kernels take, by name."""
+        """Make a view, an argument struct of kernels, from its fields."""
         return self._interface.view(struct, **fields)
 
     def names(self, struct: str) -> list[str]:
-        """The fields of a structure that the kernels know, in order."""
+        """Return the field names of a struct in order."""
         return self._interface.names(struct)
 
 
-class How(TypedDict):
-    """How a source is compiled."""
+class CompileOptions(TypedDict):
+    """Options of compilation."""
 
     exact: bool
-    """No fused multiply-add, so that floats come out as on a CPU."""
+    """No fused multiply-add, so that results equal those of a CPU."""
     device: torch.device
     units: NotRequired[int]
-    """Parts that are compiled side by side; the source keeps kernels for the one that SPARRING_UNIT
-    numbers."""
+    """Number of parts that are compiled in parallel; SPARRING_UNIT selects the kernels of each."""
     what: NotRequired[str]
-    """Whose kernels they are, for those who wait."""
+    """Name of the game or network, for progress output."""
 
 
-def build(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> KernelModule:
-    """Compile a source for a device, or take what an earlier call left on disk."""
-    programs = programs_of(source, defines, **how)
+def build(
+    source: str, defines: Mapping[str, object], **options: Unpack[CompileOptions]
+) -> KernelModule:
+    """Compile a source for a device, or load it from the cache on disk."""
+    programs = programs_of(source, defines, **options)
     for program in programs:
         compiling.start(program)
     codes = [compiling.finish(program) for program in programs]
-    return KernelModule(codes, how["device"], Interface(source, defines, HEADERS))
+    return KernelModule(codes, options["device"], Interface(source, defines, HEADERS))
 
 
-def ahead(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> None:
-    """Begin to compile what `build` will ask for with the same arguments."""
-    for program in programs_of(source, defines, **how):
+def build_ahead(
+    source: str, defines: Mapping[str, object], **options: Unpack[CompileOptions]
+) -> None:
+    """Start compiling in the background, for a later `build` with the same arguments."""
+    for program in programs_of(source, defines, **options):
         compiling.start(program)
 
 
-def programs_of(source: str, defines: Mapping[str, object], **how: Unpack[How]) -> list[Program]:
-    """What has to be compiled for a source on a device."""
-    device, units, what = how["device"], how.get("units", 1), how.get("what", "")
+def programs_of(
+    source: str, defines: Mapping[str, object], **options: Unpack[CompileOptions]
+) -> list[Program]:
+    """Return the programs to compile for a source on a device."""
+    device, units, what = options["device"], options.get("units", 1), options.get("what", "")
     if device.index:  # launches go to the current device, which is the first
         raise ConfigError(
-            f"device {str(device)!r}: kernels run on the first GPU that is seen; make it that one "
+            f"device {str(device)!r}: kernels run on the first visible GPU; make it that one "
             f"with CUDA_VISIBLE_DEVICES={device.index}"
         )
     major, minor = torch.cuda.get_device_capability(device)
     marks = [{"SPARRING_UNIT": unit} for unit in range(units)] if units > 1 else [{}]
     return [
         compiling.program(
-            source, {**defines, **mark}, exact=how["exact"], arch=f"sm_{major}{minor}", what=what
+            source,
+            {**defines, **mark},
+            exact=options["exact"],
+            arch=f"sm_{major}{minor}",
+            what=what,
         )
         for mark in marks
     ]
@@ -137,7 +146,7 @@ def programs_of(source: str, defines: Mapping[str, object], **how: Unpack[How]) 
 def compiled(
     source: str, defines: Mapping[str, object], *, exact: bool, arch: str, draft: bool = False
 ) -> bytes:
-    """Return machine code. The same sources and options are compiled once per machine.
+    """Return machine code, from the cache if the same source and options were compiled before.
 
     draft: compile quickly, to code that runs slowly.
     """

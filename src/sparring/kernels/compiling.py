@@ -1,4 +1,4 @@
-"""From sources to machine code: several programs at once, once per machine, kept on disk."""
+"""Compiles kernels with NVRTC: several programs in parallel, cached on disk."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from sparring.errors import ConfigError, SparringError
 from sparring.kernels.views import Interface
 
 HEADERS = Path(_native.__file__).parent / "csrc"
-"""The sources that this build of the native core was made from."""
+"""The sources of this build of the native core."""
 EXTRA = "the GPU needs the extra cuda: pip install 'sparring[cuda]'"
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is compiled in one go."""
+    """One NVRTC program."""
 
     source: str
     options: tuple[str, ...]
     arch: str
     what: str = ""
-    """Whose kernels they are, for those who wait."""
+    """Name of the game or network, for progress output."""
 
     @property
     def file(self) -> Path:
-        """Where its machine code is kept: other sources, options or compilers have other names."""
+        """Cache file; its name depends on sources, options and compiler."""
         return cache_folder() / self.arch / f"{fingerprint(self.source, self.options)}.cubin"
 
 
@@ -51,7 +51,7 @@ def program(
     draft: bool = False,
     what: str = "",
 ) -> Program:
-    """Describe what to compile; see `kernels.compiled`."""
+    """Make a program; see `kernels.compiled`."""
     options = (
         "--std=c++20",
         f"-arch={arch}",
@@ -65,24 +65,24 @@ def program(
 
 
 class CompileProgress:
-    """Lines on stderr for those who wait: how many programs are compiled, and how many there are.
+    """Progress of compilation on stderr: compiled programs of all.
 
-    What is not a terminal is told once, when compiling begins.
+    Without a terminal it prints one line when compiling begins.
     """
 
     def __init__(self) -> None:
         self.quiet = False
-        self.running = self.asked = self.done = 0
+        self.running = self.requested = self.done = 0
         self.began = 0.0
 
     def starts(self, what: str) -> None:
-        """Say that compiling has begun, unless that was said already."""
+        """Print that compiling has begun, once."""
         if not self.running:
-            self.asked = self.done = 0
+            self.requested = self.done = 0
             self.began = time.monotonic()
             self.echo(f"compiling kernels for {what or 'the GPU'}, once per machine ...")
         self.running += 1
-        self.asked += 1
+        self.requested += 1
 
     def ends(self, what: str) -> None:
         """Say how far it is."""
@@ -90,7 +90,7 @@ class CompileProgress:
         self.done += 1
         if sys.stderr is not None and sys.stderr.isatty():
             seconds = time.monotonic() - self.began
-            of = f"{self.done} of {self.asked}"
+            of = f"{self.done} of {self.requested}"
             self.echo(f"compiled kernels for {what or 'the GPU'} ({of}), {seconds:.0f} s")
 
     def echo(self, line: str) -> None:
@@ -104,56 +104,56 @@ _running: dict[str, Future[bytes]] = {}
 
 
 def start(one: Program) -> Future[bytes]:
-    """Have a program compiled in a thread of its own; NVRTC lets them work side by side.
+    """Compile a program in a thread; NVRTC compiles several in parallel.
 
-    Programs that are kept on disk, or on their way already, are not compiled again.
+    Programs in the cache, or being compiled, are not compiled again.
     """
     version()
     key = str(one.file)
     with _lock:
         if key in _running:
             return _running[key]
-        found: Future[bytes] = Future()
-        kept = read_kept(one.file)
-        if kept is not None:
-            found.set_result(kept)
-            return found
-        _running[key] = found
+        future: Future[bytes] = Future()
+        cached = read_cached(one.file)
+        if cached is not None:
+            future.set_result(cached)
+            return future
+        _running[key] = future
         PROGRESS.starts(one.what)
-    # A daemon, so that nobody who gives up has to wait for a compiler.
-    threading.Thread(target=_compile, args=(one, found), daemon=True).start()
-    return found
+    # A daemon thread, so that exiting does not wait for the compiler.
+    threading.Thread(target=_compile, args=(one, future), daemon=True).start()
+    return future
 
 
-def _compile(one: Program, found: Future[bytes]) -> None:
+def _compile(one: Program, future: Future[bytes]) -> None:
     try:
-        with alone(one.file):
-            code = read_kept(one.file)
+        with locked(one.file):
+            code = read_cached(one.file)
             if code is None:
                 code = run_compiler(one.source, one.options)
-                keep(one.file, code)
-        found.set_result(code)
-    except BaseException as wrong:
-        found.set_exception(wrong)
+                write_cache(one.file, code)
+        future.set_result(code)
+    except BaseException as error:
+        future.set_exception(error)
     finally:
         with _lock:
             PROGRESS.ends(one.what)
 
 
 @contextmanager
-def alone(file: Path) -> Iterator[None]:
-    """Wait while another process compiles the same program; it then lies on disk."""
+def locked(file: Path) -> Iterator[None]:
+    """Lock a program, so that other processes wait and then read it from the cache."""
     lock = file.with_suffix(".lock")
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        held = lock.open("wb")
+        handle = lock.open("wb")
     except OSError:
-        yield  # nothing can be kept here, so there is nothing to wait for
+        yield  # the cache is not writable
         return
-    with held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
-        lock.unlink(missing_ok=True)  # after what was compiled is there for those who wait
+        lock.unlink(missing_ok=True)  # the cache file exists by now
 
 
 def finish(one: Program) -> bytes:
@@ -166,7 +166,7 @@ def finish(one: Program) -> bytes:
 
 
 def fingerprint(source: str, options: Sequence[str]) -> str:
-    """Return what the machine code depends on, as one number."""
+    """Return a hash of everything that the machine code depends on."""
     digest = hashlib.sha256(headers_digest())
     for text in (source, *(word for word in options if not word.startswith("-I")), version()):
         digest.update(text.encode() + b"\0")
@@ -186,7 +186,7 @@ def headers_digest() -> bytes:
 
 @cache
 def version() -> str:
-    """Return NVRTC's version; asks for the extra where it is missing."""
+    """Return NVRTC's version; raise if the extra is missing."""
     try:
         from cuda.bindings import nvrtc
 
@@ -197,32 +197,34 @@ def version() -> str:
 
 
 def run_compiler(source: str, options: Sequence[str]) -> bytes:
-    """Run NVRTC; its complaints become the error.
+    """Run NVRTC; its log becomes the error.
 
-    It writes into bytes that are made here. None of them may be one that Python shares, as b" " is:
-    one byte is what an empty log needs.
+    It writes into `bytes` that are made here. They must not be shared by Python, as b" " is: an
+    empty log needs one byte.
     """
     from cuda.bindings import nvrtc
 
     version()
-    made = checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []), "NVRTC")
+    nvrtc_program = checked(
+        nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []), "NVRTC"
+    )
     words = [option.encode() for option in options]
-    (code,) = nvrtc.nvrtcCompileProgram(made, len(words), words)
+    (code,) = nvrtc.nvrtcCompileProgram(nvrtc_program, len(words), words)
     if int(code):
-        log = bytes(checked(nvrtc.nvrtcGetProgramLogSize(made), "NVRTC"))
-        nvrtc.nvrtcGetProgramLog(made, log)
-        said = log.decode(errors="replace")
-        failed = SparringError(f"the kernels do not compile: {said}")
-        failed.add_note(said)  # the whole of it is for whoever wrote the game
-        raise failed
-    cubin = bytes(checked(nvrtc.nvrtcGetCUBINSize(made), "NVRTC"))
-    checked(nvrtc.nvrtcGetCUBIN(made, cubin), "NVRTC")
-    nvrtc.nvrtcDestroyProgram(made)
+        log = bytes(checked(nvrtc.nvrtcGetProgramLogSize(nvrtc_program), "NVRTC"))
+        nvrtc.nvrtcGetProgramLog(nvrtc_program, log)
+        text = log.decode(errors="replace")
+        error = SparringError(f"the kernels do not compile: {text}")
+        error.add_note(text)  # the whole log, for the author of the game
+        raise error
+    cubin = bytes(checked(nvrtc.nvrtcGetCUBINSize(nvrtc_program), "NVRTC"))
+    checked(nvrtc.nvrtcGetCUBIN(nvrtc_program, cubin), "NVRTC")
+    nvrtc.nvrtcDestroyProgram(nvrtc_program)
     return cubin
 
 
 def checked(answer: tuple[Any, ...], what: str) -> Any:
-    """Return what a driver call gave, or raise what it says went wrong."""
+    """Return the result of a driver call, or raise its error."""
     code, *values = answer
     if int(code):
         raise SparringError(f"CUDA: {what}: {getattr(code, 'name', code)}")
@@ -230,23 +232,23 @@ def checked(answer: tuple[Any, ...], what: str) -> Any:
 
 
 def cache_folder() -> Path:
-    """Return where compiled kernels are kept."""
+    """Return the folder of compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "sparring" / "kernels"
 
 
-def read_kept(file: Path) -> bytes | None:
-    """Return kept machine code; None if there is none or it was damaged."""
+def read_cached(file: Path) -> bytes | None:
+    """Return machine code from the cache; None if it is missing or damaged."""
     try:
-        kept = file.read_bytes()
+        cached = file.read_bytes()
     except OSError:
         return None
-    digest, code = kept[:32], kept[32:]
+    digest, code = cached[:32], cached[32:]
     return code if hashlib.sha256(code).digest() == digest else None
 
 
-def keep(file: Path, code: bytes) -> None:
-    """Write machine code; where that is impossible, the next start compiles again."""
+def write_cache(file: Path, code: bytes) -> None:
+    """Write machine code to the cache, if possible."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as temporary:

@@ -1,7 +1,7 @@
-"""What kernels take, read from the headers that declare it: no launch goes by position alone.
+"""Argument structs of kernels (views), parsed from the csrc headers that declare them.
 
-A view is a struct that a kernel takes by value. It is declared once, in its header; here its text
-becomes a structure of the same layout that is filled by name, and the compiler checks the layout.
+A view is a struct that a kernel takes by value. The header declares it; this module makes a ctypes
+structure of the same layout, filled by name, and static_asserts that check the layout.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "u64": (torch.int64,),
     "f32": (torch.float32,),
     "f64": (torch.float64,),
-    # Bytes that only C++ reads, and structures of numbers of one kind.
+    # Opaque bytes, and structs of numbers of one type.
     "Table<G>": (torch.uint8,),
     "SettingStorage<G>": (torch.uint8,),
     "Legal<G>": (torch.int64,),
@@ -53,7 +53,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "Plan": (torch.float32,),
     "Moments": (torch.float64,),
 }
-"""The tensors that a pointer may be given."""
+"""Tensor dtypes by pointer type."""
 FOLLOWED = ("cuda/", "core/")
 """Folders whose headers declare views."""
 
@@ -68,7 +68,7 @@ class ViewField:
 
 
 class KernelView(ctypes.Structure):
-    """A filled view. Keeps the tensors that it points to."""
+    """A filled view. Holds references to the tensors that it points to."""
 
     kept: tuple[Tensor, ...]
 
@@ -87,117 +87,121 @@ class Interface:
             "G::Action": (torch.int32, torch.float32),
         }
         self._views: dict[str, type[KernelView]] = {}
-        self._slots: dict[str, tuple[ViewField, ...]] = {}
+        self._fields_by_struct: dict[str, tuple[ViewField, ...]] = {}
 
     @cached_property
     def kernels(self) -> dict[str, tuple[ViewField, ...]]:
         found: dict[str, tuple[ViewField, ...]] = {}
         pattern = r'extern "C" __global__ void (?:__launch_bounds__\(\w+\) )?(\w+)\(([^)]*)\)'
         for name, text in re.findall(pattern, self._text):
-            slots = tuple(slot for one in text.split(",") for slot in slots_of(one))
-            if found.setdefault(name, slots) != slots:
+            fields = tuple(field for one in text.split(",") for field in parse_fields(one))
+            if found.setdefault(name, fields) != fields:
                 raise SparringError(f"kernel {name} is declared twice, with other arguments")
         return found
 
     def names(self, struct: str) -> list[str]:
-        """The fields of a structure, in order."""
-        return [slot.name for slot in self._fields(struct)]
+        """Return the field names of a struct in order."""
+        return [field.name for field in self._fields(struct)]
 
     def _fields(self, struct: str) -> tuple[ViewField, ...]:
-        if struct not in self._slots:
+        if struct not in self._fields_by_struct:
             start = re.search(rf"\bstruct {struct} {{", self._text)
             if start is None:
                 raise SparringError(f"no header declares {struct}")
             lines = statements(self._text, start.end())
-            self._slots[struct] = tuple(slot for line in lines for slot in slots_of(line))
-        return self._slots[struct]
+            self._fields_by_struct[struct] = tuple(
+                field for line in lines for field in parse_fields(line)
+            )
+        return self._fields_by_struct[struct]
 
     def view_type(self, struct: str) -> type[KernelView]:
-        """Return a structure with the layout of a view."""
+        """Return the ctypes structure of a view."""
         if struct not in self._views:
             fields: list[tuple[str, Any]] = []
-            for slot in self._fields(struct):
-                if slot.pointer:
-                    if slot.type not in self._pointed:
-                        raise SparringError(f"{struct}.{slot.name}: unknown pointer {slot.type}*")
-                    fields.append((slot.name, ctypes.c_void_p))
+            for field in self._fields(struct):
+                if field.pointer:
+                    if field.type not in self._pointed:
+                        raise SparringError(f"{struct}.{field.name}: unknown pointer {field.type}*")
+                    fields.append((field.name, ctypes.c_void_p))
                 else:
-                    fields.append((slot.name, SCALARS.get(slot.type) or self.view_type(slot.type)))
+                    fields.append(
+                        (field.name, SCALARS.get(field.type) or self.view_type(field.type))
+                    )
             self._views[struct] = type(struct, (KernelView,), {"_fields_": fields})
         return self._views[struct]
 
     def view(self, struct: str, /, **given: Any) -> KernelView:
-        """Fill a view by name. A tensor goes as its address, None as null."""
-        made, kept = self.view_type(struct)(), []
+        """Make a view from its fields. A tensor becomes its address, None a null pointer."""
+        view, kept = self.view_type(struct)(), []
         fields = self._fields(struct)
-        wrong = given.keys() ^ {slot.name for slot in fields}
-        if wrong:
-            names = ", ".join(sorted(wrong))
+        mismatched = given.keys() ^ {field.name for field in fields}
+        if mismatched:
+            names = ", ".join(sorted(mismatched))
             raise SparringError(f"{struct} has {', '.join(self.names(struct))}; see to {names}")
-        for slot in fields:
-            value = given[slot.name]
-            setattr(made, slot.name, self._value(slot, value, struct))
+        for field in fields:
+            value = given[field.name]
+            setattr(view, field.name, self._value(field, value, struct))
             if isinstance(value, Tensor):
                 kept.append(value)
             elif isinstance(value, KernelView):
                 kept += value.kept
-        made.kept = tuple(kept)
-        return made
+        view.kept = tuple(kept)
+        return view
 
-    def _value(self, slot: ViewField, value: Any, where: str) -> Any:
-        """Return what stands for a value in a field; what does not fit is refused."""
-        if slot.pointer:
+    def _value(self, field: ViewField, value: Any, where: str) -> Any:
+        """Convert a value to the type of a field; raise if it does not fit."""
+        if field.pointer:
             if value is None:
                 return None
-            if isinstance(value, Tensor) and value.dtype in self._pointed[slot.type]:
+            if isinstance(value, Tensor) and value.dtype in self._pointed[field.type]:
                 return value.data_ptr()
             got = value.dtype if isinstance(value, Tensor) else type(value).__name__
-            raise SparringError(f"{where}.{slot.name} is {slot.type}*, not {got}")
-        if slot.type not in SCALARS:
-            if type(value) is self.view_type(slot.type):
+            raise SparringError(f"{where}.{field.name} is {field.type}*, not {got}")
+        if field.type not in SCALARS:
+            if type(value) is self.view_type(field.type):
                 return value
-        elif isinstance(value, float if slot.type == "f32" else int):
+        elif isinstance(value, float if field.type == "f32" else int):
             return value
-        raise SparringError(f"{where}.{slot.name} is {slot.type}, not {type(value).__name__}")
+        raise SparringError(f"{where}.{field.name} is {field.type}, not {type(value).__name__}")
 
     def converters(self, kernel: str) -> list[Callable[[Any], Any]]:
-        """Return for every argument of a kernel what brings it into memory."""
+        """Return a converter to ctypes for every argument of a kernel."""
 
-        def converter(slot: ViewField) -> Callable[[Any], Any]:
-            if not slot.pointer and slot.type not in SCALARS:
-                return lambda value: self._value(slot, value, kernel)
-            kind = ctypes.c_void_p if slot.pointer else SCALARS[slot.type]
-            return lambda value: kind(self._value(slot, value, kernel))
+        def converter(field: ViewField) -> Callable[[Any], Any]:
+            if not field.pointer and field.type not in SCALARS:
+                return lambda value: self._value(field, value, kernel)
+            kind = ctypes.c_void_p if field.pointer else SCALARS[field.type]
+            return lambda value: kind(self._value(field, value, kernel))
 
-        return [converter(slot) for slot in self.kernels[kernel]]
+        return [converter(field) for field in self.kernels[kernel]]
 
     def checks(self) -> str:
-        """C++ that does not compile unless the views lie in memory as they do here."""
-        for slots in self.kernels.values():
-            for slot in slots:
-                if not slot.pointer and slot.type not in SCALARS:
-                    self.view_type(slot.type)
+        """Return C++ static_asserts that the views have the layout of the ctypes structures."""
+        for fields in self.kernels.values():
+            for field in fields:
+                if not field.pointer and field.type not in SCALARS:
+                    self.view_type(field.type)
         lines = []
         for name, view in self._views.items():
-            slots = self._fields(name)
+            fields = self._fields(name)
             sizes = {"": ctypes.sizeof(view)}
-            sizes |= {f"::{slot.name}": getattr(view, slot.name).size for slot in slots}
+            sizes |= {f"::{field.name}": getattr(view, field.name).size for field in fields}
             lines += [f"static_assert(sizeof({name}{of}) == {n});" for of, n in sizes.items()]
-            # Names in an initializer have to stand in the order of the fields.
-            in_order = ", ".join(f".{slot.name} = {{}}" for slot in slots)
+            # Designated initializers must follow the order of the fields.
+            in_order = ", ".join(f".{field.name} = {{}}" for field in fields)
             lines.append(f"[[maybe_unused]] constexpr {name} k{name}InOrder{{{in_order}}};")
         return "\nnamespace sparring {\n" + "\n".join(lines) + "\n}\n" if lines else ""
 
 
-def expanded(source: str, headers: Path, met: set[str]) -> str:
-    """Return a source with our headers in it, each once."""
+def expanded(source: str, headers: Path, included: set[str]) -> str:
+    """Return a source with csrc headers inlined, each once."""
 
     def include(match: re.Match[str]) -> str:
         name = match[1]
-        if name in met or not name.startswith(FOLLOWED):
+        if name in included or not name.startswith(FOLLOWED):
             return ""
-        met.add(name)
-        return expanded((headers / name).read_text(), headers, met)
+        included.add(name)
+        return expanded((headers / name).read_text(), headers, included)
 
     return re.sub(r'^#include "([^"]+)"$', include, source, flags=re.MULTILINE)
 
@@ -210,26 +214,26 @@ def plain(text: str) -> str:
 
 
 def statements(text: str, at: int) -> Iterator[str]:
-    """The statements of a body that begins at `at`; functions are left out."""
+    """Yield the statements of a struct body that begins at `at`, without functions."""
     depth, start = 0, at
     while True:
-        letter = text[at]
-        if letter == "{":
+        char = text[at]
+        if char == "{":
             depth += 1
-        elif letter == "}":
+        elif char == "}":
             if depth == 0:
                 return
             depth -= 1
             if depth == 0:
                 start = at + 1
-        elif letter == ";" and depth == 0:
+        elif char == ";" and depth == 0:
             yield text[start:at].strip()
             start = at + 1
         at += 1
 
 
-def slots_of(declaration: str) -> list[ViewField]:
-    """Read `const f32* value`, `int steps, games` or `SPARRING_VIEW RowsView rows`."""
+def parse_fields(declaration: str) -> list[ViewField]:
+    """Parse `const f32* value`, `int steps, games` or `SPARRING_VIEW RowsView rows`."""
     found = re.fullmatch(
         r"(?:const |SPARRING_VIEW )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", declaration.strip()
     )

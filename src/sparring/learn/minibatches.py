@@ -20,7 +20,7 @@ from sparring.learn.transforms import RowTransform
 PLACE = "place"
 """Column with the row of each sample in "obs" and "mask", if those were left in the rollout."""
 EXTRA_ROWS_STREAM = 1 << 10
-"""Added to the index of a network: extra rows are shuffled by a random stream of their own."""
+"""Added to the index of a network, for a separate random stream that shuffles extra rows."""
 Metrics = Mapping[str, SupportsFloat]
 """Metrics of a minibatch by name."""
 

@@ -82,7 +82,7 @@ class OfTruth(Protocol):
 
 @runtime_checkable
 class ExtraRows(Protocol):
-    """A term with rows of its own: its loss is computed on them instead of the samples."""
+    """A term with extra rows: its loss is computed on them instead of the samples."""
 
     counted: str
     """Name of their number in metrics."""

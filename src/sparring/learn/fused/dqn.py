@@ -94,12 +94,14 @@ class FusedDQN:
 
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
         """Copy scheduled values to the device; return their metrics by member."""
-        own = self.experience.settings
-        found = [DQNHparams.at(config, moment) for config, moment in zip(own, moments, strict=True)]
+        settings = self.experience.settings
+        found = [
+            DQNHparams.at(config, moment) for config, moment in zip(settings, moments, strict=True)
+        ]
         hparams = [{name: getattr(mine, name) for name in HPARAMS} for mine in found]
         epsilon = [
             spread_epsilon(mine.epsilon, config.epsilon_spread, self.games.each)
-            for config, mine in zip(own, found, strict=True)
+            for config, mine in zip(settings, found, strict=True)
         ]
         return self.experience.set_hparams(moments, hparams, epsilon)
 
@@ -167,7 +169,7 @@ class FusedDQN:
         small = error.clamp(max=huber)
         each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))
         norm = self.adam.plans[0][:, self.playing.kernels.names("Plan").index("norm")]
-        self.experience.note(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
+        self.experience.add_losses(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 
     def kept(self) -> list[Tensor]:
         """All tensors that an optimizer step changes."""

@@ -1,9 +1,9 @@
-"""Experience on a GPU: what DQN and SAC own in common to learn from replay.
+"""Experience of DQN and SAC on a GPU: replay buffers and optimizer steps at the replay ratio.
 
-A rollout that is remembered is one graph, an optimizer step of all members is another; the host
-counts decisions in between and replays the second as often as the replay ratio asks for.
-`learn.experience` is the same, step by step; tests/cuda/test_fused_replay.py holds the contents,
-the samples and the steps equal.
+Collecting and storing a rollout is one graph, an optimizer step of all members another; the host
+counts decisions in between and replays the second as often as the replay ratio requires.
+`learn.experience` is the counterpart on the host; tests/cuda/test_fused_replay.py compares
+contents, samples and steps.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 
 EPSILON = 1e-8
-"""Adam's, as in `learn.dqn` and `learn.sac`."""
+"""Of Adam, as in `learn.dqn` and `learn.sac`."""
 HIDDEN = frozenset({"tau", "max_grad_norm", "temperature_lr"})
-"""Hyperparameters that curves do not show."""
+"""Hyperparameters without a metric."""
 
 
 class FusedExperience:
-    """Remembers what is played, counts the steps that it asks for, and makes them."""
+    """Replay buffers of all members, with counts of decisions and optimizer steps."""
 
     def __init__(
         self,
@@ -52,31 +52,31 @@ class FusedExperience:
         hparams: tuple[str, ...],
         losses: tuple[str, ...],
     ) -> None:
-        """Make the replay of every member.
+        """Make the replay buffers.
 
-        settings: of the algorithm, one for each member.
-        hparams: what schedules may change, as the device has it; gamma is among them.
-        losses: what a step notes.
+        settings: of the algorithm, one per member.
+        hparams: names of scheduled values on the device, gamma included.
+        losses: names of the losses of a step.
         """
         assert not playing.config.recurrent, "links lead to single decisions"
         assert not any(any(one.win_bonus.values) for one in settings), "links lead forwards"
         self.playing, self.config, self.settings = playing, config, list(settings)
-        """The settings are read anew for every update."""
+        """Every update reads the settings."""
         self.hparam_names, self.loss_names = hparams, losses
         members, rollout, rules = playing.members, playing.rollout, playing.rules
         memory = playing.pool.memory_bytes
         mirrors = mirrors_of(rules, collect, playing.device, memory=memory)
         self.replay = DeviceReplay(playing.kernels, rollout, config, playing.seeds, mirrors=mirrors)
         self.stopped = self.replay.stopped
-        """Who makes no step now: it has made those that its decisions ask for."""
+        """Members that make no step now: no further one is due."""
         with torch.device(playing.device):
             playing.epsilon = torch.zeros(rollout.rows)
             self.hparams = torch.zeros(members, len(hparams))
             self.gamma_into = torch.zeros(members, len(rules.roles))
             self.quota = torch.zeros(members, dtype=torch.int32)
-            """Steps that each of them still makes in this round."""
+            """Steps that each member still makes in this round."""
             self.broken = torch.zeros(members, dtype=torch.uint8)
-            """Who diverged."""
+            """Members that diverged."""
             self.losses = torch.zeros(members, len(losses), dtype=torch.float64)
             """Sums over the optimizer steps of an update."""
         self.figures = Figures(self._measure, members)
@@ -87,27 +87,24 @@ class FusedExperience:
         """Optimizer steps."""
         self.owed = [0.0] * members
         self.since = [0] * members
-        """Decisions that had been made when the replay was empty."""
+        """Decisions made before the buffer was last empty."""
         self.made = [0] * members
         """Optimizer steps of the last update."""
         self._totals: list[dict[str, float]] = []
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        """Go on under other overrides. No running game changes its rules, seats or start."""
         self.playing.games.apply_overrides(overrides, member)
         if overrides.settings is not None:
             self.settings[member] = overrides.settings
-        if overrides.clear_replay:  # what it has learned plays on meanwhile
+        if overrides.clear_replay:  # the network plays on
             self.replay.clear(member)
-            self._begin_anew(member)
+            self._reset_warmup(member)
 
-    def _begin_anew(self, member: int) -> None:
+    def _reset_warmup(self, member: int) -> None:
         self.since[member], self.owed[member] = self.playing.decisions[member], 0.0
 
-    # What steps are made of
-
     def adam_for(self, weights: Weights) -> FlatAdam:
-        """An optimizer that leaves members alone once they diverged."""
+        """Make an optimizer that skips members that diverged."""
         return FlatAdam(
             self.playing.kernels,
             weights,
@@ -117,24 +114,22 @@ class FusedExperience:
         )
 
     def hparam(self, name: str) -> Tensor:
-        """A hparam of every member [members]."""
+        """Return a scheduled value of every member [members]."""
         return self.hparams[:, self.hparam_names.index(name)]
 
     def step_with(self, adam: FlatAdam, lr: str) -> None:
-        """Follow the gradient with a learning rate of this name."""
+        """Make an optimizer step with the learning rate of this name."""
         adam.step(self.hparam(lr), self.hparam("max_grad_norm"), apart=len(self.hparam_names))
 
     @property
     def active(self) -> Tensor:
-        """Who makes a step now [members], as numbers."""
+        """[members], 1.0 for members that make a step now."""
         return 1.0 - self.stopped.float()
 
-    def note(self, **losses: Tensor) -> None:
+    def add_losses(self, **losses: Tensor) -> None:
         """Add the losses of a step, one number per member each."""
         for at, name in enumerate(self.loss_names):
             self.losses[:, at] += (losses[name].detach() * self.active).double()
-
-    # The course of an update
 
     def update(
         self,
@@ -142,7 +137,7 @@ class FusedExperience:
         set_hparams: Callable[[Sequence[Moment]], list[dict[str, float]]],
         step: Callable[[], None],
     ) -> list[Report]:
-        """Play and learn by turns. step: see `learn`."""
+        """Collect and learn in turns. step: see `learn`."""
         self._begin()
         for _ in range(self.rounds):
             metrics = set_hparams([Moment(made, progress) for made in self.playing.decisions])
@@ -171,19 +166,19 @@ class FusedExperience:
         self.hparams.copy_(torch.tensor([[k[name] for name in self.hparam_names] for k in hparams]))
         roles = self.gamma_into.shape[1]
         into = [
-            own.gamma_into or (k["gamma"],) * roles
-            for own, k in zip(self.settings, hparams, strict=True)
+            config.gamma_into or (k["gamma"],) * roles
+            for config, k in zip(self.settings, hparams, strict=True)
         ]
         self.gamma_into.copy_(torch.tensor(into))
         self.playing.clock.fill_(self.rollouts)
         correction = self.config.priority_correction
         self.replay.correction.copy_(torch.tensor([correction.at(moment) for moment in moments]))
-        at_random = self.config.warmup_by == "random"
+        random_warmup = self.config.warmup_by == "random"
         by_game = [
-            np.ones_like(own)
-            if at_random and not (self._warm(member) or self.since[member])
-            else own
-            for member, own in enumerate(epsilon)
+            np.ones_like(by_game_epsilon)
+            if random_warmup and not (self._warm(member) or self.since[member])
+            else by_game_epsilon
+            for member, by_game_epsilon in enumerate(epsilon)
         ]
         rows = np.repeat(np.concatenate(by_game), self.playing.rules.rows)
         assert self.playing.epsilon is not None
@@ -373,7 +368,7 @@ class FusedExperience:
             segments = {name: read() for name, read in snapshot.segments.items()}
             self.replay.load_state(member, snapshot.tensors["replay"], segments, meta["replay"])
         elif self.playing.updates:  # not saved, or to be cleared
-            self._begin_anew(member)
+            self._reset_warmup(member)
 
 
 def head_of(at: Pass) -> Tensor:

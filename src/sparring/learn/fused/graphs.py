@@ -130,12 +130,12 @@ def rollout_figures(rollout: FusedRollout, games: Games) -> dict[str, Tensor]:
     def by_member(of_step: Tensor) -> Tensor:
         return of_step.view(rollout.steps, members, -1).sum((0, 2))
 
-    own, asked = rollout.policy == LEARNER, rollout.policy >= 0
+    is_learner, has_policy = rollout.policy == LEARNER, rollout.policy >= 0
     earned = rollout.earned.double().view(members, -1, len(EARNED)).sum(1)
     counts = rollout.counts.double()
     return {
-        "decisions": by_member(own),
-        "opponent_rows": by_member(asked & ~own),
+        "decisions": by_member(is_learner),
+        "opponent_rows": by_member(has_policy & ~is_learner),
         "forced": by_member(rollout.skipped.int()),
         "frozen": (games.frozen != 0).view(members, -1).sum(1),
         "cuts_dropped": rollout.cuts_dropped().view(members, -1).sum(1),

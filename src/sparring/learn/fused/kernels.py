@@ -8,7 +8,7 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.kernels import KernelModule, ahead, build
+from sparring.kernels import KernelModule, build, build_ahead
 from sparring.kernels.views import KernelView
 from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs, memory_bytes_of
@@ -56,7 +56,7 @@ def compile_ahead(
             met = Inputs(rules, memory_bytes_of(rules, net))
             programs.append((gpu.SOURCE, row_constants(met, bf16=bf16)))
     for program, constants in programs:
-        ahead(program, constants, exact=False, device=device, what=rules.name)
+        build_ahead(program, constants, exact=False, device=device, what=rules.name)
 
 
 def heads_view(kernels: KernelModule, net: FlatNet, at: Pass) -> KernelView:

@@ -142,7 +142,7 @@ class FusedSelfPlay:
         seeds = np.array([seed % 2**64 for seed in games.seeds], np.uint64)
         self.seeds = torch.from_numpy(seeds.view(np.int64)).to(self.device)
         self.block_rows = 256 if games.rules.box else 8  # a thread has a row, or a warp has it
-        self._nobody = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
+        self._no_opponents = self.kernels.view("FrozenView", position=None, group=None, greedy=None)
         self.epsilon: Tensor | None = None
         """By row of a step, the probability of a random action; None: no exploration."""
         self.updates = 0
@@ -217,7 +217,7 @@ class FusedSelfPlay:
             "legal": rollout.legal[at],
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
-            "frozen": self._nobody,
+            "frozen": self._no_opponents,
             "explore": view(
                 "ExploreView", epsilon=epsilon, greedy=int(BY_VALUE in self.policy_meta)
             ),
@@ -260,33 +260,27 @@ class FusedSelfPlay:
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
-        """Put a frozen network of the learner's own kind into a slot."""
         check_slot(slot, self.slots)
         assert self.frozen
         self.frozen.put(member, slot, weights, greedy=greedy or BY_VALUE in self.policy_meta)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        """Say who is drawn from every mix from now on, when games begin."""
         self.games.set_mixes(mixes, member)
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
-        """Count the seats that each policy id holds in the games that are running."""
         return self.games.seated(self.slots + 1, member)
 
     def check_filled(self) -> None:
-        """Refuse to play with a policy at the tables that nobody answers.
-
-        Members fill their slots each at its own time.
-        """
+        """Raise if a policy in line-ups has no loaded slot."""
         for member in range(self.members):
             filled = self.frozen.filled[member] if self.frozen else [False]
-            known = [LEARNER, *(slot for slot, there in enumerate(filled) if there)]
+            known = [LEARNER, *(slot for slot, is_filled in enumerate(filled) if is_filled)]
             check_answered(self.games.policies(member), known)
 
     # Reports
 
     def earned(self, found: Mapping[str, float]) -> dict[str, float]:
-        """Name what finished games brought as curves show it."""
+        """Return the metrics of finished games."""
         stats = {
             "learning/cuts_dropped": found["cuts_dropped"],
             "charts/games": found["earned_games"],
@@ -300,27 +294,27 @@ class FusedSelfPlay:
         return stats | stat_metrics(self.rules.stats, counts)
 
     def count(self, member: int, found: Mapping[str, float]) -> None:
-        """Add up what a rollout did; raise what went wrong with games on the device."""
+        """Update the counts of a member; raise errors of games on the device."""
         if found["opponent_rows"] and not self.slots:
             raise ConfigError(
-                f"{found['opponent_rows']:.0f} rows are of policies that nobody answers; they sat "
-                "down under other line-ups, reset the games"
+                f"{found['opponent_rows']:.0f} rows belong to policies without a slot, of earlier "
+                "line-ups; reset the games"
             )
         if found["frozen"]:
             self.games.check()
         if found["cuts_dropped"] and not self._warned_truncations:
             self._warned_truncations = True
             text = (
-                f"games are cut more than {len(self.rollout.cut_at)} times in a rollout of "
-                f"{self.rollout.steps} steps; the decisions before further cuts are not learned "
-                "from, learning/cuts_dropped counts them; raise the game's limit"
+                f"games are truncated more than {len(self.rollout.cut_at)} times in a rollout of "
+                f"{self.rollout.steps} steps; the decisions before further truncations are not "
+                "learned from, learning/cuts_dropped counts them; raise the game's limit"
             )
             warnings.warn(SparringWarning(text), stacklevel=3)
         self.decisions[member] += int(found["decisions"])
         self.opponent_rows[member] += int(found["opponent_rows"])
 
     def give_up(self, member: int, lr: float) -> None:
-        """Note that a member learns no more; one that is trained alone is an error."""
+        """Stop a member that diverged; a single run raises."""
         if self.diverged[member]:
             return
         why = (
@@ -339,10 +333,7 @@ class FusedSelfPlay:
     # Saving and playing
 
     def snapshot(self, member: int) -> Snapshot:
-        """Copy what playing depends on.
-
-        The games of one that diverged are left out: they were played on by a broken network.
-        """
+        """Copy the state of self-play. A diverged member has no games: its network broke them."""
         rows, pending = self.rollout.pending_state(member)
         blobs = {}
         if not self.diverged[member]:

@@ -70,8 +70,8 @@ class FusedPPO:
         self.roles, self.turns = tuple(roles), turns or Turns()
         self.configs = {plan.role: list(plan.settings) for plan in roles} or {"": given}
         """Settings by role and member; every update reads them."""
-        for own in self.configs.values():
-            check_configs(games, own)
+        for configs_of_role in self.configs.values():
+            check_configs(games, configs_of_role)
         relabeling = hindsight if hindsight and hindsight.relabels else None
         rows = collect.steps * games.each * games.rules.rows
         self.playing = playing = FusedSelfPlay(
@@ -324,10 +324,10 @@ class FusedPPO:
         found = self.figures.of(member)
         stats: dict[str, float] = {}
         for role, update in self.learners.items():
-            own = {name: found[measured_of(name, role)] for name in self._measured}
-            if own["samples"] or not role:  # else the role did not learn
+            of_role = {name: found[measured_of(name, role)] for name in self._measured}
+            if of_role["samples"] or not role:  # else the role did not learn
                 stats |= {
-                    metric_name(name, role): value for name, value in update.stats(own).items()
+                    metric_name(name, role): value for name, value in update.stats(of_role).items()
                 }
         for name in ("learning/samples", "learning/optimizer_steps"):
             stats[name] = sum(stats.get(metric_name(name, role), 0.0) for role in self.learners)

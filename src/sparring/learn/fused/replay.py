@@ -326,10 +326,10 @@ class DeviceReplay:
 
     def _ring_of(self, member: int) -> MemberRing:
         first, capacity = member * self.config.capacity, self.config.capacity
-        rules, own = self.rollout.rules, slice(first, first + capacity)
+        rules, rows = self.rollout.rules, slice(first, first + capacity)
         names = ("obs", "action", "next", "end", "paid", "discount")
-        columns = {name: getattr(self, name)[own] for name in names}
-        columns["mask"] = self.legal[own, : mask_words(rules.actions)]
+        columns = {name: getattr(self, name)[rows] for name in names}
+        columns["mask"] = self.legal[rows, : mask_words(rules.actions)]
         return MemberRing(rules, capacity, columns)
 
     def _pending_of(self, member: int) -> slice:

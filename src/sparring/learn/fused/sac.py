@@ -39,16 +39,16 @@ from sparring.nets.policy import VALUES
 from sparring.schedule import Moment
 
 ANY_NORM = 1e30
-"""Longest gradient where every length is followed."""
+"""Clip norm that clips no gradient."""
 
 
 class Flat:
-    """Weights of a module as Adam on the device takes them: one row per member."""
+    """Weights of a module for `FlatAdam`: one row per member."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype) -> None:
         self.weight, self.size = weight, weight.shape[1]
         self.compute = torch.zeros_like(weight, dtype=dtype)
-        """Nobody computes with it."""
+        """Not used."""
         self.grad = torch.zeros_like(weight)
         self.scale = torch.ones(self.size, device=weight.device)
 
@@ -58,7 +58,7 @@ LOSSES = ("critic_loss", "policy_loss", "entropy")
 
 
 class FusedSAC:
-    """The usual network is the actor, beside it critics and a temperature, for each member."""
+    """The learner: actor, critics, temperature and a replay buffer for each member."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class FusedSAC:
         net: NetConfig,
         **options: Any,
     ) -> None:
-        """Take over games whose seeds are those of the members.
+        """Play and learn from games; their seeds are those of the members.
 
-        configs: one for each member. options: by_role, slots and graphs of `FusedSelfPlay`.
+        configs: one per member. options: by_role, slots and graphs of `FusedSelfPlay`.
         """
         assert not games.rules.box or (net.squash and net.std == "predicted")
         check_shared("sac", configs)
@@ -96,31 +96,31 @@ class FusedSAC:
         self.replay, self.apply_overrides = self.experience.replay, self.experience.apply_overrides
         self.members, self.device = playing.members, playing.device
         self.learning = self.net.make_pass(replay.batch, learn=True)
-        """About the decisions of a batch."""
+        """Actor at the observations of a batch."""
         self.online_next = self.net.make_pass(replay.batch, learn=False)
-        """About what follows them."""
+        """Actor at the next observations."""
         self.adam = self.experience.adam_for(self.net)
         self.critics = self._make_critics()
         self._critics = Flat(self.critics.flat.detach().view(self.members, -1), self.net.dtype)
         self.critic_adam = self.experience.adam_for(self._critics)
         self.temperatures = [config.temperature or config.initial_temperature for config in configs]
-        """As they were before the last update."""
+        """Temperatures before the last update."""
         logs = [[math.log(temperature)] for temperature in self.temperatures]
         self._log = Flat(torch.tensor(logs, device=self.device), self.net.dtype)
         self.temperature_adam = self.experience.adam_for(self._log)
-        finds = [[float(not config.temperature)] for config in configs]
-        self._finds = torch.tensor(finds, device=self.device)
-        """Whether temperatures find themselves."""
+        is_learned = [[float(not config.temperature)] for config in configs]
+        self._is_learned = torch.tensor(is_learned, device=self.device)
+        """1 for members whose temperature is learned, 0 if it is fixed."""
         shape = self.members, replay.batch, 2 * self.rules.box
         self._noise = torch.zeros(shape, device=self.device)
-        """Of the actions in a batch, and of those that follow."""
+        """Noise of the actions at `obs`, then at `next_obs`."""
 
     def _make_critics(self) -> Critics:
-        """Fresh critics; each member's are those of a run of its own."""
+        """Make critics; each member gets the initial weights of a single run with its seed."""
         critics = self._critics_of(self.members)
         for member, seed in enumerate(self.games.seeds):
             torch.manual_seed(seed)
-            self.playing.fresh_net()  # was made first
+            self.playing.fresh_net()  # a single run makes the actor first
             critics.flat.data[member] = self._critics_of(1).flat.data[0]
         critics.target.copy_(critics.flat.data)
         return critics.to(self.device)
@@ -137,11 +137,10 @@ class FusedSAC:
 
     @property
     def updates(self) -> int:
-        """Updates made so far."""
         return self.playing.updates
 
     def iterate(self, progress: float) -> list[Report]:
-        """Play and learn; returns what each member earned and learned."""
+        """Collect and learn; return one report per member."""
         self.temperatures = self._log.weight[:, 0].exp().tolist()
         reports = self.experience.update(progress, self.set_hparams, self.step)
         for report, temperature in zip(reports, self.temperatures, strict=True):
@@ -150,95 +149,99 @@ class FusedSAC:
         return reports
 
     def set_hparams(self, moments: Sequence[Moment]) -> list[dict[str, float]]:
-        """Send schedules to the device; returns what curves show of them, by member."""
+        """Copy scheduled values to the device; return their metrics by member."""
         hparams = []
         for config, moment in zip(self.experience.settings, moments, strict=True):
             found = {name: getattr(config, name).at(moment) for name in HPARAMS}
             hparams.append({**found, "max_grad_norm": found["max_grad_norm"] or ANY_NORM})
-        nobody = [np.zeros(self.games.each, np.float32) for _ in hparams]  # explores at random
-        return self.experience.set_hparams(moments, hparams, nobody)
+        epsilon = [np.zeros(self.games.each, np.float32) for _ in hparams]
+        return self.experience.set_hparams(moments, hparams, epsilon)
 
     def step(self) -> None:
-        """One step of the critics, the actors, the temperatures and the targets.
+        """Make a step of critics, actors, temperatures and target critics.
 
-        All of them see the temperatures as they were before.
+        All of them use the temperatures from before the step.
         """
         replay, temperature = self.replay, self._log.weight.exp()
         if self.rules.box:
             replay.noise(2 * self.rules.box, self._noise)
-        numbers = self.critics.widen(replay.rows(replay.picked))
+        inputs = self.critics.widen(replay.rows(replay.picked))
         target = self._targets(temperature)
-        loss, error = critic_loss(self._taken(numbers), target, replay.weight)
+        loss, error = critic_loss(self._taken(inputs), target, replay.weight)
         (grad,) = torch.autograd.grad(loss.sum(), [self.critics.flat])
         self._critics.grad.copy_(grad.view(self.members, -1))
         self.experience.step_with(self.critic_adam, "critic_lr")
-        policy_loss, entropy, aim = self._judge(numbers, temperature)
+        policy_loss, entropy, target_entropy = self._learn_actor(inputs, temperature)
         self.experience.step_with(self.adam, "lr")
-        self._log.grad.copy_((entropy - aim).mean(-1, keepdim=True) * self._finds)
+        self._log.grad.copy_((entropy - target_entropy).mean(-1, keepdim=True) * self._is_learned)
         self.experience.step_with(self.temperature_adam, "temperature_lr")
         self.critics.update_targets(
             (self.experience.hparam("tau") * self.experience.active)[:, None, None]
         )
         replay.reprioritize(error)
-        self.experience.note(critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1))
+        self.experience.add_losses(
+            critic_loss=loss, policy_loss=policy_loss, entropy=entropy.mean(-1)
+        )
 
     def _q(
-        self, numbers: Tensor, action: Tensor | None = None, weights: Tensor | None = None
+        self, inputs: Tensor, action: Tensor | None = None, weights: Tensor | None = None
     ) -> Tensor:
-        """What critics say, in float32; the products may be rounded."""
-        # A cache of rounded weights would be read again by a graph that is replayed later.
-        rounding = torch.autocast(
+        """Return Q in float32; matrix products may be bf16."""
+        # Without a cache: a replayed graph would read rounded weights from its capture.
+        autocast = torch.autocast(
             self.device.type, torch.bfloat16, enabled=self.net.bf16, cache_enabled=False
         )
-        with rounding:
-            q: Tensor = self.critics(numbers, action, weights=weights)
+        with autocast:
+            q: Tensor = self.critics(inputs, action, weights=weights)
         return q.float()
 
     @torch.no_grad()
     def _targets(self, temperature: Tensor) -> Tensor:
-        """What the critics should say of the actions that were taken."""
-        replay, online_next, aims = self.replay, self.online_next, self.critics.target
-        numbers = self.critics.widen(replay.rows(replay.after))
+        """Soft Bellman targets."""
+        replay, online_next, target_weights = self.replay, self.online_next, self.critics.target
+        inputs = self.critics.widen(replay.rows(replay.after))
         replay.read(online_next, replay.after)
         online_next.forward()
-        paid, discount = replay.batch_paid, replay.batch_discount
+        reward, discount = replay.batch_paid, replay.batch_discount
         if self.rules.box:
             noise = self._noise[..., self.rules.box :]
             action, log_prob = squashed_sample(head_of(online_next), noise)
-            q = self._q(numbers, action, weights=aims)
-            return critic_target(paid, discount, q, log_prob, temperature)
+            q = self._q(inputs, action, weights=target_weights)
+            return critic_target(reward, discount, q, log_prob, temperature)
         log_probs = masked_log_probs(head_of(online_next), replay.masks(replay.after))
-        q = self._q(numbers, weights=aims)
-        return discrete_critic_target(paid, discount, q, log_probs, temperature)
+        q = self._q(inputs, weights=target_weights)
+        return discrete_critic_target(reward, discount, q, log_probs, temperature)
 
-    def _taken(self, numbers: Tensor) -> Tensor:
+    def _taken(self, inputs: Tensor) -> Tensor:
         action = self.replay.actions()
-        return self._q(numbers, action) if self.rules.box else gather_q(self._q(numbers), action)
+        return self._q(inputs, action) if self.rules.box else gather_q(self._q(inputs), action)
 
-    def _judge(self, numbers: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor | float]:
-        """Fill the gradient of the actors; return their loss, entropies and what those aim at."""
+    def _learn_actor(
+        self, inputs: Tensor, temperature: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor | float]:
+        """Fill the actors' gradient; return loss, entropies and target entropy."""
         replay, learning = self.replay, self.learning
         replay.read(learning, replay.picked)
         learning.forward()
         head = head_of(learning).requires_grad_()
-        aim: Tensor | float
+        target_entropy: Tensor | float
         if self.rules.box:
             action, log_prob = squashed_sample(head, self._noise[..., : self.rules.box])
-            q = self._q(numbers, action, weights=self.critics.flat.detach())
+            q = self._q(inputs, action, weights=self.critics.flat.detach())
             loss, entropy = actor_loss(q, log_prob, temperature), -log_prob
-            aim = self.config.target_entropy or -float(self.rules.box)
+            target_entropy = self.config.target_entropy or -float(self.rules.box)
         else:
             mask = replay.masks(replay.picked)
             log_probs = masked_log_probs(head, mask)
-            q = self._q(numbers, weights=self.critics.flat.detach())
+            q = self._q(inputs, weights=self.critics.flat.detach())
             loss, entropy = discrete_actor_loss(q, log_probs, temperature)
-            aim = entropy_target(mask, self.config)
+            target_entropy = entropy_target(mask, self.config)
         (grad,) = torch.autograd.grad(loss.sum(), [head])
         learning.logits_grad[..., : head.shape[-1]].copy_(grad)
         learning.backward()
-        return loss, entropy.detach(), aim
+        return loss, entropy.detach(), target_entropy
 
-    def _fresh(self, member: int) -> dict[str, dict[str, Tensor]]:
+    def _initial_state(self, member: int) -> dict[str, dict[str, Tensor]]:
         config, seed = self.experience.settings[member], self.games.seeds[member]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed + 1_000_003 * (self.updates + 1))
@@ -250,28 +253,28 @@ class FusedSAC:
         }
 
     def kept(self) -> list[Tensor]:
-        """Everything that an optimizer step changes."""
+        """All tensors that an optimizer step changes."""
         adams = (self.adam, self.critic_adam, self.temperature_adam)
         moments = [tensor for adam in adams for tensor in adam.kept()]
         weights = [self.net.weight, self.net.compute, self._critics.weight, self._log.weight]
         return [*weights, self.critics.target, *moments]
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
+        """Make an update without stepping games, and restore everything."""
         return self.experience.dry_run(self.step, self.kept())
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of `SAC.snapshot`."""
+        """Copy the state of a member, in the layout of `SAC.snapshot`."""
         return self.experience.snapshot(member, self.learner_state(member))
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a member of a fresh learner where the snapshot was taken."""
+        """Restore a member of a fresh learner."""
         self.playing.restore(snapshot, member)
         tensors, flat = snapshot.tensors, self.critics.flat.data
         if "critics" not in tensors:
-            tensors = self._fresh(member)
+            tensors = self._initial_state(member)
         if tensors["critics"]["flat"].shape[1:] != flat.shape[1:]:
             raise StateError("the checkpoint holds other critics; set net and sac as they were")
         flat[member] = tensors["critics"]["flat"][0].to(self.device)
@@ -289,9 +292,9 @@ class FusedSAC:
         self.experience.restore(snapshot, member)
 
     def learner_state(self, member: int) -> dict[str, dict[str, Tensor]]:
-        """Critics, their targets, the temperature, and what every optimizer remembers."""
-        own = slice(member, member + 1)
-        critics = {"flat": self.critics.flat.detach()[own], "target": self.critics.target[own]}
+        """Copy critics, target critics, temperature, and the state of all optimizers."""
+        row = slice(member, member + 1)
+        critics = {"flat": self.critics.flat.detach()[row], "target": self.critics.target[row]}
         return {
             "critics": {name: tensor.cpu().clone() for name, tensor in critics.items()},
             "temperature": {"log": self._log.weight[member, 0].cpu().clone()},

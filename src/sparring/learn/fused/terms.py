@@ -1,7 +1,7 @@
-"""The loss on a GPU: PPO's own, and terms beside it as `learn.terms` has them.
+"""The loss on a GPU: PPO's, and further terms (`learn.terms`).
 
-What a term has to know row_at by place of the rollout, in arrays that never move; minibatches pick
-from it. Weights are on the device, so that graphs see schedules.
+Columns of terms are arrays by place of the rollout, at fixed addresses; minibatches index them.
+Weights are on the device, so that captured graphs follow schedules.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class PolicyLoss:
         statistics: Tensor,
         diverged: Tensor,
     ) -> None:
-        """Make room for the losses of all minibatches.
+        """Allocate the metrics of all minibatches.
 
-        at: the pass that goes back from them. diverged: is told who has a loss that is not finite.
+        at: pass that gets the gradients. diverged: is set for members whose loss is not finite.
         """
         self.kernels, self.at, self.heads = kernels, at, heads_view(kernels, at.flat, at)
         self.hparams, self.statistics, self.diverged = hparams, statistics, diverged
         minibatches, members, self.stride = samples.picked.shape
         self.room, rules, names = samples.room, at.flat.rules, kernels.names("Losses")
-        self.block_rows = 256 if rules.box else 8  # a thread has a row, or a warp has it
+        self.block_rows = 256 if rules.box else 8  # a thread or a warp per row
         self.grid = -(-self.room // self.block_rows), members
         self.moved = slice(names.index("approx_kl"), names.index("clipfrac") + 1)
-        """Means that say how far the policy has moved."""
+        """Columns of approx_kl and clipfrac."""
         with torch.device(diverged.device):
             self.arrived = torch.zeros(members, dtype=torch.int32)
             self.partials = torch.zeros(members, self.grid[0], len(names))
