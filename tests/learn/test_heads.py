@@ -255,7 +255,9 @@ def test_layers_of_their_own_stand_between_trunk_and_head() -> None:
 
 
 def test_a_game_that_hides_nothing_is_refused_in_words() -> None:
-    with pytest.raises(sparring.errors.ConfigError, match="tic_tac_toe declares no hidden information"):
+    with pytest.raises(
+        sparring.errors.ConfigError, match="tic_tac_toe declares no hidden information"
+    ):
         make("tic_tac_toe", ALL)
 
 

@@ -28,7 +28,6 @@ class Kernel:
         self._shared_bytes = 0
 
     def reserve(self, shared_bytes: int) -> None:
-        """Set the dynamic shared memory of every block."""
         from cuda.bindings import driver
 
         limit = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -84,7 +83,6 @@ class KernelModule:
         return self._interface.view(struct, **fields)
 
     def names(self, struct: str) -> list[str]:
-        """Return the field names of a struct in order."""
         return self._interface.names(struct)
 
 
@@ -122,7 +120,6 @@ def build_ahead(
 def programs_of(
     source: str, defines: Mapping[str, object], **options: Unpack[CompileOptions]
 ) -> list[Program]:
-    """Return the programs to compile for a source on a device."""
     device, units, what = options["device"], options.get("units", 1), options.get("what", "")
     if device.index:  # launches go to the current device, which is the first
         raise ConfigError(

@@ -51,7 +51,6 @@ def program(
     draft: bool = False,
     what: str = "",
 ) -> Program:
-    """Make a program; see `kernels.compiled`."""
     options = (
         "--std=c++20",
         f"-arch={arch}",
@@ -76,7 +75,6 @@ class CompileProgress:
         self.began = 0.0
 
     def starts(self, what: str) -> None:
-        """Print that compiling has begun, once."""
         if not self.running:
             self.requested = self.done = 0
             self.began = time.monotonic()
@@ -85,7 +83,6 @@ class CompileProgress:
         self.requested += 1
 
     def ends(self, what: str) -> None:
-        """Say how far it is."""
         self.running -= 1
         self.done += 1
         if sys.stderr is not None and sys.stderr.isatty():
@@ -157,7 +154,6 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def finish(one: Program) -> bytes:
-    """Return the machine code of a program, compiled now or before."""
     try:
         return start(one).result()
     finally:
@@ -166,7 +162,6 @@ def finish(one: Program) -> bytes:
 
 
 def fingerprint(source: str, options: Sequence[str]) -> str:
-    """Return a hash of everything that the machine code depends on."""
     digest = hashlib.sha256(headers_digest())
     for text in (source, *(word for word in options if not word.startswith("-I")), version()):
         digest.update(text.encode() + b"\0")
@@ -186,7 +181,6 @@ def headers_digest() -> bytes:
 
 @cache
 def version() -> str:
-    """Return NVRTC's version; raise if the extra is missing."""
     try:
         from cuda.bindings import nvrtc
 
@@ -224,7 +218,6 @@ def run_compiler(source: str, options: Sequence[str]) -> bytes:
 
 
 def checked(answer: tuple[Any, ...], what: str) -> Any:
-    """Return the result of a driver call, or raise its error."""
     code, *values = answer
     if int(code):
         raise SparringError(f"CUDA: {what}: {getattr(code, 'name', code)}")
@@ -232,7 +225,6 @@ def checked(answer: tuple[Any, ...], what: str) -> Any:
 
 
 def cache_folder() -> Path:
-    """Return the folder of compiled kernels."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "sparring" / "kernels"
 

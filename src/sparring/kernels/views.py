@@ -100,7 +100,6 @@ class Interface:
         return found
 
     def names(self, struct: str) -> list[str]:
-        """Return the field names of a struct in order."""
         return [field.name for field in self._fields(struct)]
 
     def _fields(self, struct: str) -> tuple[ViewField, ...]:
@@ -115,7 +114,6 @@ class Interface:
         return self._fields_by_struct[struct]
 
     def view_type(self, struct: str) -> type[KernelView]:
-        """Return the ctypes structure of a view."""
         if struct not in self._views:
             fields: list[tuple[str, Any]] = []
             for field in self._fields(struct):
@@ -149,7 +147,6 @@ class Interface:
         return view
 
     def _value(self, field: ViewField, value: Any, where: str) -> Any:
-        """Convert a value to the type of a field; raise if it does not fit."""
         if field.pointer:
             if value is None:
                 return None
@@ -165,7 +162,6 @@ class Interface:
         raise SparringError(f"{where}.{field.name} is {field.type}, not {type(value).__name__}")
 
     def converters(self, kernel: str) -> list[Callable[[Any], Any]]:
-        """Return a converter to ctypes for every argument of a kernel."""
 
         def converter(field: ViewField) -> Callable[[Any], Any]:
             if not field.pointer and field.type not in SCALARS:
@@ -207,7 +203,6 @@ def expanded(source: str, headers: Path, included: set[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return code without comments, directives and line breaks."""
     text = re.sub(r"//.*", "", text)
     text = re.sub(r"^#.*(?:\\\n.*)*", "", text, flags=re.MULTILINE)
     return re.sub(r"\s+", " ", text)

@@ -118,7 +118,6 @@ class Exploring:
 
     @torch.no_grad()
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
-        """Choose an action for every row."""
         if self.keep is None and (self.epsilon == 1).all():
             heads = {POLICY: torch.zeros(len(obs), head_width(self.rules))}
         else:
@@ -226,7 +225,6 @@ class PerGamePlayers:
             self._seated.pop(game, None)
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
-        """Choose an action for every row, in one call per player."""
         rows_of_player: dict[int, list[int]] = {}
         for at, row in enumerate(keys.rows):
             game = int(row) // self.rows

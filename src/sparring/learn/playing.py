@@ -151,7 +151,6 @@ class SelfPlay:
 
     @property
     def exact(self) -> bool:
-        """Whether a snapshot holds the running games."""
         return self.collector.exact
 
     # Frozen opponents, as `learn.acting.TakesOpponents` has them

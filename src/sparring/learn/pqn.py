@@ -186,24 +186,19 @@ class PQN:
             raise ConfigError("clear_replay: PQN has no replay; leave it out")
 
     def policy(self, member: int = 0) -> Policy:
-        """Return what plays; it never changes again."""
         return self.playing.policy(self.updates)
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what the next update depends on: weights, optimizer, games, open decisions."""
         saved = self.playing.snapshot(self.updates, self.samples)
         return replace(saved, tensors={**saved.tensors, OPTIMIZER: self.optimizer.tensors()})
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a fresh learner of the same configuration where the snapshot was taken."""
         self.playing.restore(snapshot, fresh=not self.updates)
         self.load(snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Go on with the optimizer and the counts of a snapshot."""
         self.optimizer.load(snapshot.tensors.get(OPTIMIZER, {}))
         self.updates, self.samples = snapshot.meta["update"], snapshot.meta["samples"]
 
     def dry_run(self) -> list[Report]:
-        """Do the work of an update with games that cost nothing, and put everything back."""
         return [self.playing.dry_run(self, self.hparams_at(Moment(self.collector.decisions, 0.0)))]

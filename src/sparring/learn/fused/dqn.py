@@ -180,17 +180,14 @@ class FusedDQN:
         ]
 
     def dry_run(self) -> list[Report]:
-        """Make an update without stepping games, and restore everything."""
         return self.experience.dry_run(self.step, self.kept())
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy the state of a member, in the layout of `DQN.snapshot`."""
         return self.experience.snapshot(member, self.learner_state(member))
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Restore a member of a fresh learner."""
         self.playing.restore(snapshot, member)
         self.adam.load_state(member, self.net, optimizer_state(snapshot))
         has_steps = bool(snapshot.tensors["optimizer"])

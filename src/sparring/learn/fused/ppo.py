@@ -276,7 +276,6 @@ class FusedPPO:
         return torch.stack(found).amax(0) if self.roles else found[0]
 
     def dry_run(self) -> list[Report]:
-        """Make an update without stepping games, and restore everything."""
         rollout, front = self.rollout, slice(0, self.rollout.max_pending)
         kept = [
             *(tensor for update in self.learners.values() for tensor in update.kept()),
@@ -336,7 +335,6 @@ class FusedPPO:
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy what a member's next update depends on, in the layout of `PPO.snapshot`."""
         saved = self.playing.snapshot(member)
         tensors, units = dict(saved.tensors), {}
         for role, update in self.learners.items():
@@ -346,7 +344,6 @@ class FusedPPO:
         return replace(saved, tensors=tensors, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Put a member of a fresh learner where the snapshot was taken."""
         self.playing.restore(snapshot, member)
         for role, update in self.learners.items():
             update.adam.load_state(member, update.net, optimizer_state(snapshot, group_of(role)))

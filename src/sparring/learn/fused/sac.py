@@ -260,17 +260,14 @@ class FusedSAC:
         return [*weights, self.critics.target, *moments]
 
     def dry_run(self) -> list[Report]:
-        """Make an update without stepping games, and restore everything."""
         return self.experience.dry_run(self.step, self.kept())
 
     # Saving
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        """Copy the state of a member, in the layout of `SAC.snapshot`."""
         return self.experience.snapshot(member, self.learner_state(member))
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Restore a member of a fresh learner."""
         self.playing.restore(snapshot, member)
         tensors, flat = snapshot.tensors, self.critics.flat.data
         if "critics" not in tensors:
