@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, Candidate, hparam
+from sparring.sweep.hparams import GAMES, MINIBATCH, STEPS, THREADS, TuneCandidate, hparam
 
 from sparring.config.tools import TuneConfig
 from sparring.machine import cores, machine_info, warn_if_busy
@@ -32,7 +32,7 @@ from sparring.speed.rounds import steady
 from sparring.speed.timer import TimerProcess, UnfitError
 from sparring.sweep.grid import Grid, make_grid
 from sparring.sweep.speed_search import SpeedSearch
-from sparring.sweep.timings import TimeBudget, Timings, rate_of
+from sparring.sweep.timings import SearchBudget, Timings, rate_of
 
 FACTORS: dict[str, dict[str, tuple[float, ...]]] = {
     "cpu": {GAMES: (0.5, 1, 2, 4), "minibatch": (0.25, 1, 4)},
@@ -58,16 +58,16 @@ def grid_of(game: str, device: str) -> Grid:
     return replace(grid, hparams=tuple(found))
 
 
-def points_of(grid: Grid) -> list[Candidate]:
+def points_of(grid: Grid) -> list[TuneCandidate]:
     """All points of the grid."""
     names = [one.name for one in grid.hparams]
     values = itertools.product(*(one.choices for one in grid.hparams))
-    return [Candidate(tuple(zip(names, one, strict=True))) for one in values]
+    return [TuneCandidate(tuple(zip(names, one, strict=True))) for one in values]
 
 
-def time_grid(grid: Grid, seconds: float) -> tuple[dict[Candidate, float], float]:
+def time_grid(grid: Grid, seconds: float) -> tuple[dict[TuneCandidate, float], float]:
     """Time every point alone and alike; return the rates, and how long it all took."""
-    began, rates = time.monotonic(), dict[Candidate, float]()
+    began, rates = time.monotonic(), dict[TuneCandidate, float]()
     with TimerProcess() as timer:
         for number, point in enumerate(points_of(grid)):
             try:
@@ -82,10 +82,10 @@ def time_grid(grid: Grid, seconds: float) -> tuple[dict[Candidate, float], float
 
 
 def in_turn(
-    grid: Grid, points: list[Candidate], seconds: float, turns: int
-) -> dict[Candidate, list[float]]:
+    grid: Grid, points: list[TuneCandidate], seconds: float, turns: int
+) -> dict[TuneCandidate, list[float]]:
     """Time some points one after the other, again and again; who begins changes."""
-    found: dict[Candidate, list[float]] = {point: [] for point in points}
+    found: dict[TuneCandidate, list[float]] = {point: [] for point in points}
     with TimerProcess() as timer:
         timings = Timings(timer, grid, room=grid.memory_limit)
         for turn in range(turns + 1):
@@ -105,7 +105,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
     echo(f"grid: {grid_s:.1f} s")
     began = time.monotonic()
     with TimerProcess() as timer:
-        budget = TimeBudget(0.98 * args.share * grid_s)  # ending takes a moment, too
+        budget = SearchBudget(0.98 * args.share * grid_s)  # ending takes a moment, too
         watch = lambda doing: echo(f"tune {budget.elapsed_s:.0f} s: {doing}")  # noqa: E731
         outcome = SpeedSearch(timer, grid, budget, room=grid.memory_limit, watch=watch).run()
     tune_s = time.monotonic() - began

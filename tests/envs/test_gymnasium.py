@@ -14,7 +14,7 @@ from gymnasium.utils.env_checker import check_env
 from envs.helpers import ALL_GAMES, TURN_GAMES, LegalEnv, choose, needs_duel, replay
 from sparring import ConfigError, IllegalActionError, Rules
 from sparring.envs.gymnasium import SparringEnv
-from sparring.envs.opponents import Company
+from sparring.envs.opponents import OpponentGroup
 
 
 def play_episode(env: SparringEnv, obs: np.ndarray, info: dict[str, Any]) -> list[Any]:
@@ -187,7 +187,7 @@ def test_opponents_take_the_other_seats() -> None:
     rules = Rules("skull_king")
 
     def seats(opponents: object) -> tuple[object, ...]:
-        (lineup,) = Company(rules, opponents, games=1, first_game=0).lineups
+        (lineup,) = OpponentGroup(rules, opponents, games=1, first_game=0).lineups
         assert lineup.shuffle
         return lineup.players
 

@@ -218,7 +218,7 @@ def test_a_factory_serves_many_games(mode: AutoresetMode) -> None:
             info["action_mask"][over] = fresh_info["action_mask"][over]
     # A game that ends before its learner is asked is followed by another; here that cannot be.
     assert [made[i] for i in range(3)] == begun.tolist()
-    assert len(env._seats._company.seated) <= 1, "who left is forgotten"
+    assert len(env._seats._opponents.seated) <= 1, "who left is forgotten"
 
 
 def test_runs_folders_and_agents_sit_down(tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_the_end_is_shown_where_a_policy_moved_last() -> None:
         ("past", "past exists only in a training run"),
         ("carefull", "did you mean 'careful'"),
         (7, "7 is no player"),
-        (lambda obs: obs, "takes 1 arguments; a player takes (obs, mask, rng), what makes players"),
+        (lambda obs: obs, "takes 1 arguments; a player takes (obs, mask, rng), a player factory"),
         ([], "names 0 of the 2 seats"),
         (["careful=0", "random"], "must be above 0"),
     ],

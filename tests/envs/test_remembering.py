@@ -14,7 +14,7 @@ from remembering import remembering
 from sparring import Policy, Rules, State, new_state
 from sparring.envs.gymnasium import SparringEnv, SparringVectorEnv
 from sparring.envs.opponents import LocalGame
-from sparring.envs.state_company import StateCompany
+from sparring.envs.state_opponents import StateOpponents
 from sparring.nets.stateful_player import StatefulPlayer
 
 RULES = Rules("kuhhandel", {"max_decisions": 24})
@@ -89,10 +89,10 @@ def test_many_games_are_the_single_ones(mode: AutoresetMode) -> None:
 
 def test_agents_of_pettingzoo_meet_who_remembers_this_game_alone() -> None:
     policy = remembering(RULES).always(greedy=True)
-    company = StateCompany(RULES, [policy, "self", "self"])
+    company = StateOpponents(RULES, [policy, "self", "self"])
     for seed in (7, 8, 7):
         state, alone = new_state(RULES, seed=seed), new_state(RULES, seed=seed)
-        ours, mind = company.sit_down(state), StatefulPlayer(policy)
+        ours, mind = company.assign_seats(state), StatefulPlayer(policy)
         while not alone.over:
             mine = alone.seat in ours
             alone.apply(alone.legal()[0] if mine else mind.action(alone))

@@ -14,7 +14,7 @@ from sparring.errors import ConfigError
 from sparring.sweep.grid import make_grid
 from sparring.sweep.parameters import (
     CHANGES_LEARNING,
-    Candidate,
+    TuneCandidate,
     TuneContext,
     select_parameters,
     tunable_parameters,
@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written_to_is_refused_before_anything_is_timed(
 
 
 def test_what_could_not_be_timed_again_is_said() -> None:
-    preset, other = (Candidate((("threads", threads),)) for threads in (2, 1))
+    preset, other = (TuneCandidate((("threads", threads),)) for threads in (2, 1))
     tried = SpeedTrial(other, "faster", 1.0, why="memory ran out")
     found = SpeedResult(preset, preset, preset_rate=1000.0, tried_best=tried)
     assert verdict(found).endswith(
@@ -178,8 +178,8 @@ def test_what_is_wrong_is_one_line(
 
 
 def test_a_point_says_what_differs() -> None:
-    point = Candidate((("collect.games", 512), ("collect.bf16", False), ("threads", 2)))
-    other = Candidate((("collect.games", 256), ("collect.bf16", True), ("threads", 2)))
+    point = TuneCandidate((("collect.games", 512), ("collect.bf16", False), ("threads", 2)))
+    other = TuneCandidate((("collect.games", 256), ("collect.bf16", True), ("threads", 2)))
     assert point.describe_changes(other) == "games 512, bf16 off"
     assert point.table == {"collect": {"games": 512, "bf16": False}, "threads": 2}
     assert "ppo.minibatch" in CHANGES_LEARNING and "threads" not in CHANGES_LEARNING

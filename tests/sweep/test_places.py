@@ -12,14 +12,14 @@ from sparring.config.tools import SweepConfig
 from sparring.sweep.file import read_sweep
 from sparring.sweep.settings import config_at
 from sparring.sweep.storage import SweepFolder
-from sparring.sweep.sweep import Placement, choose_placement
+from sparring.sweep.sweep import TrialPlacement, choose_placement
 from sweep.sweep_helpers import write_sweep
 
 LR = '"ppo.lr" = { low = 1e-4, high = 1e-2, log = true }\n'
 SHAPES = '"ppo.epochs" = [1, 2]\n"net.hidden" = [[16], [32]]\n'
 
 
-def placed(tmp_path: Path, ranges: str) -> Placement:
+def placed(tmp_path: Path, ranges: str) -> TrialPlacement:
     file = read_sweep(str(write_sweep(tmp_path, ranges)))
     return choose_placement(file, config_at(file, {}), SweepConfig(""))
 
@@ -37,8 +37,8 @@ def test_a_population_is_more_than_one_setting_with_several_seeds(
 
 
 def test_settings_that_cannot_be_one_population_are_confirmed_one_after_the_other() -> None:
-    together = Placement("populations", 8, 1).confirm_s(3, 60.0)
-    apart = Placement("populations", 8, 1, shared=("ppo.epochs",))
+    together = TrialPlacement("populations", 8, 1).confirm_s(3, 60.0)
+    apart = TrialPlacement("populations", 8, 1, shared=("ppo.epochs",))
     assert apart.confirm_s(3, 60.0) == together + 60.0 + 8.0
     assert apart.confirm_s(0, 60.0) == 0
 

@@ -16,9 +16,9 @@ from sparring.config import TrainConfig
 from sparring.config.tools import TuneConfig
 from sparring.errors import SparringError
 from sparring.sweep.grid import Grid
-from sparring.sweep.parameters import GAMES, THREADS, Candidate, parameter
+from sparring.sweep.parameters import GAMES, THREADS, TuneCandidate, parameter
 from sparring.sweep.speed_search import SpeedResult, SpeedSearch
-from sparring.sweep.timings import RaceResult, TimeBudget
+from sparring.sweep.timings import RaceResult, SearchBudget
 from sweep.surface import BATCH, CONFIG, GRID, RULES, KnownTimer, Surface, rows
 
 GRID_S, OPENING_S, SHARE = 4.0, 0.7, 0.3
@@ -36,11 +36,11 @@ def hill(games: float, minibatch: float, threads: int, *, together: float = 0.0)
     return rate
 
 
-def points_of(grid: Grid) -> list[Candidate]:
+def points_of(grid: Grid) -> list[TuneCandidate]:
     """All points of a grid that can be opened."""
     names = [one.name for one in grid.parameters]
     values = itertools.product(*(one.choices for one in grid.parameters))
-    points = [Candidate(tuple(zip(names, one, strict=True))) for one in values]
+    points = [TuneCandidate(tuple(zip(names, one, strict=True))) for one in values]
     return [point for point in points if not grid.unsupported_reason(point)]
 
 
@@ -56,7 +56,7 @@ def search(
 ) -> tuple[SpeedResult, KnownTimer, Grid]:
     timer = KnownTimer(surface, noise=noise, seed=seed)
     grid = Grid(CONFIG, GRID, RULES)
-    budget = TimeBudget(seconds or SHARE * grid_time(grid, surface), timer.budget)
+    budget = SearchBudget(seconds or SHARE * grid_time(grid, surface), timer.budget)
     return SpeedSearch(timer, grid, budget).run(), timer, grid
 
 
@@ -138,7 +138,7 @@ def test_rows_progress_verdict_and_next_step_agree_on_what_did_not_hold(tmp_path
 
     timer, told = KnownTimer(surface, noise=0.004), list[str]()
     grid = Grid(CONFIG, (parameter(BATCH, (1024, 4096), 1024),), RULES)
-    budget = TimeBudget(120.0, timer.budget)
+    budget = SearchBudget(120.0, timer.budget)
     found = SpeedSearch(timer, grid, budget, watch=told.append).run()
 
     assert not found.better and found.tried_best and found.lost
@@ -188,14 +188,14 @@ def test_a_limit_of_memory_holds_for_guesses_and_for_what_is_measured() -> None:
     surface = hill(512, 4096, 2)
     timer, limited = KnownTimer(surface), Grid(CONFIG, GRID, RULES, False, grid.bytes(large) - 1)
     timer.bare = 0
-    found = SpeedSearch(timer, limited, TimeBudget(60.0, timer.budget)).run()
+    found = SpeedSearch(timer, limited, SearchBudget(60.0, timer.budget)).run()
     assert found.best[GAMES] != 512
     assert all(trial.gain is None for trial in found.trials if trial.point[GAMES] == 512)
     # Nobody guessed it, and it shows when it is timed.
     timer = KnownTimer(surface)
     timer.weigh = lambda config: 10**9 if config.collect.games == 512 else 10**7
     limited = Grid(CONFIG, GRID, RULES, max_bytes=5 * 10**8)
-    found = SpeedSearch(timer, limited, TimeBudget(60.0, timer.budget)).run()
+    found = SpeedSearch(timer, limited, SearchBudget(60.0, timer.budget)).run()
     seen = [trial for trial in found.trials if trial.point[GAMES] == 512]
     assert seen and {trial.state for trial in seen} == {"memory"} and found.best[GAMES] != 512
 
@@ -205,7 +205,7 @@ def test_only_as_many_are_open_as_there_is_room_for() -> None:
     smallest = grid.bytes(grid.preset.replaced({GAMES: 64}))
     for room, most in ((0, 3), (smallest, 1)):  # no two fit into what the smallest needs
         timer = KnownTimer(hill(128, 1024, 2))
-        found = SpeedSearch(timer, grid, TimeBudget(120.0, timer.budget), room=room).run()
+        found = SpeedSearch(timer, grid, SearchBudget(120.0, timer.budget), room=room).run()
         assert timer.max_open <= most
         assert found.best[GAMES] == 128
 
@@ -218,7 +218,7 @@ def test_time_is_kept_and_what_is_found_stays_when_somebody_stops_it() -> None:
         if timer.now > 12:
             raise KeyboardInterrupt
 
-    running = SpeedSearch(timer, grid, TimeBudget(100.0, timer.budget), watch=stop)
+    running = SpeedSearch(timer, grid, SearchBudget(100.0, timer.budget), watch=stop)
     with pytest.raises(KeyboardInterrupt):
         running.run()
     found = running.found
@@ -226,7 +226,7 @@ def test_time_is_kept_and_what_is_found_stays_when_somebody_stops_it() -> None:
     assert found.gain and found.trial(found.best).gain == found.gain
     # With hardly any time only the preset is timed.
     timer = KnownTimer(surface)
-    found = SpeedSearch(timer, grid, TimeBudget(1.0, timer.budget)).run()
+    found = SpeedSearch(timer, grid, SearchBudget(1.0, timer.budget)).run()
     assert not found.better and len(found.trials) == 1 and found.ended == "time"
 
 

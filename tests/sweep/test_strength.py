@@ -9,9 +9,9 @@ import pytest
 from sparring.draw.charts.page import render
 from sparring.sweep.charts import strength_page
 from sparring.sweep.grid import Grid
-from sparring.sweep.parameters import GAMES, Candidate, parameter
+from sparring.sweep.parameters import GAMES, TuneCandidate, parameter
 from sparring.sweep.strength_search import StrengthResult, SuccessiveHalving, describe_times
-from sparring.sweep.timings import TimeBudget
+from sparring.sweep.timings import SearchBudget
 from sparring.sweep.trials import FAILED, Trial
 from sweep.surface import CONFIG, GRID, RULES
 
@@ -24,18 +24,20 @@ class Learning:
     def __init__(self, best: int, *, luck: float = 0.0) -> None:
         """Let time stand still until somebody trains."""
         self.best, self.luck, self.now = best, luck, 0.0
-        self.asked: list[tuple[Candidate, int]] = []
+        self.asked: list[tuple[TuneCandidate, int]] = []
 
     def budget(self) -> float:
         """The time that trainings took."""
         return self.now
 
-    def pace(self, point: Candidate, seed: int) -> float:
+    def pace(self, point: TuneCandidate, seed: int) -> float:
         """How fast strength grows."""
         off = abs(math.log2(int(point[GAMES]) / self.best))
         return 0.05 * (1 - 0.3 * off) * (1 + self.luck * (seed % 2))
 
-    def __call__(self, point: Candidate, seed: int, seconds: float, target: float | None) -> Trial:
+    def __call__(
+        self, point: TuneCandidate, seed: int, seconds: float, target: float | None
+    ) -> Trial:
         """Train, and measure every second."""
         self.asked.append((point, seed))
         at, curve = 0.0, []
@@ -51,7 +53,7 @@ class Learning:
 
 def halved(train: Learning, seconds: float = 240.0, target: float = 0.0) -> StrengthResult:
     grid = Grid(CONFIG, GRID, RULES)
-    return SuccessiveHalving(grid, train, TimeBudget(seconds, train.budget), target=target).run()
+    return SuccessiveHalving(grid, train, SearchBudget(seconds, train.budget), target=target).run()
 
 
 def test_who_is_sooner_with_two_seeds_is_recommended() -> None:
@@ -88,7 +90,7 @@ def test_the_picture_shows_every_training() -> None:
 def test_training_that_fails_is_passed_over() -> None:
     class Failing(Learning):
         def __call__(
-            self, point: Candidate, seed: int, seconds: float, target: float | None
+            self, point: TuneCandidate, seed: int, seconds: float, target: float | None
         ) -> Trial:
             if int(point[GAMES]) > 256:
                 return Trial(0, point, FAILED, seed=seed, why="memory ran out")
@@ -102,7 +104,7 @@ def test_training_that_fails_is_passed_over() -> None:
 def test_a_preset_without_neighbors_is_no_error() -> None:
     train = Learning(best=512)
     grid = Grid(CONFIG, tuple(parameter(k.name, (k.start,), k.start) for k in GRID), RULES)
-    found = SuccessiveHalving(grid, train, TimeBudget(240.0, train.budget)).run()
+    found = SuccessiveHalving(grid, train, SearchBudget(240.0, train.budget)).run()
     assert not found.better and found.finalist is None
 
 

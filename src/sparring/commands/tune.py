@@ -31,7 +31,7 @@ from sparring.sweep.strength_search import (
     describe_times,
     target_time,
 )
-from sparring.sweep.timings import TimeBudget
+from sparring.sweep.timings import SearchBudget
 
 OK = 0
 STATE_TEXTS = {
@@ -89,7 +89,7 @@ def run(config: TuneConfig) -> int:
 
 def search_settings(config: TuneConfig, grid: Grid) -> tuple[SpeedResult | StrengthResult, int]:
     """Search until it is done, time is up, or a signal comes; return the result so far."""
-    budget = TimeBudget(60 * config.minutes)
+    budget = SearchBudget(60 * config.minutes)
     with TimerProcess() as timer, ProgressBar(f"tune {config.game}", round(budget.total_s)) as bar:
 
         def watch(doing: str) -> None:

@@ -1,4 +1,4 @@
-"""sparring's games as other people's environments.
+"""Environments with the interfaces of other packages.
 
 `gymnasium`, `pettingzoo` and `sb3` are separate modules because each needs its own package:
 import the one you want, for instance `from sparring.envs.gymnasium import SparringEnv`.

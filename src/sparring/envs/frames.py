@@ -1,4 +1,4 @@
-"""Positions as Gymnasium renders them: text, or pixels where a game has a picture."""
+"""Renders states for Gymnasium: text, or pixels for games with a picture."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ from sparring.games.state import State, new_state
 
 ANSI, RGB_ARRAY = "ansi", "rgb_array"
 WIDTH = 480
-"""Of a frame, in pixels."""
-USUAL_FPS = 2
-"""Of a game without a clock of its own."""
+"""Width of a frame in pixels."""
+DEFAULT_FPS = 2
+"""Frames per second of a game without real time."""
 
 Frame = str | npt.NDArray[np.uint8]
 
 
 def render_modes(rules: Rules) -> list[str]:
-    """Return how a game can be shown; pictures that are whole documents have no pixels."""
+    """Return the render modes of a game; SVG pictures have no pixels."""
     module = game_module(rules.name, "picture")
     drawn = module is not None and not isinstance(module.PICTURE, SvgPicture)
     return [ANSI, RGB_ARRAY] if drawn else [ANSI]
 
 
 def metadata_of(rules: Rules, mode: str | None) -> dict[str, Any]:
-    """Return what an environment says of its rendering; refuse a mode that a game does not have."""
+    """Return the metadata of an environment; raise for an unknown mode."""
     modes = render_modes(rules)
     if mode is not None and mode not in modes:
         known = ", ".join(map(repr, modes))
         raise ConfigError(f"render_mode={mode!r}: {rules.name} has None, {known}")
-    fps = round(1 / film_of(new_state(rules)).frame_s) if mode == RGB_ARRAY else USUAL_FPS
+    fps = round(1 / make_film(new_state(rules)).frame_s) if mode == RGB_ARRAY else DEFAULT_FPS
     return {"render_modes": modes, "render_fps": max(fps, 1)}
 
 
 def frame(state: State, mode: str, names: tuple[str, ...]) -> Frame:
-    """Return the whole position, hidden things included, as text or as pixels [h, w, 3]."""
+    """Return a state, hidden information included, as text or pixels [h, w, 3]."""
     if mode == ANSI:
         return state.text()
-    film = film_of(state, names)
+    film = make_film(state, names)
     shown = film.frames[-1 if state.over else 0]  # what follows the position is its result
     image = GameFrames(film, [], WIDTH).draw(FilmFrame(shown, 0.0, film.frame_s))
     return np.asarray(image, np.uint8)
 
 
-def film_of(state: State, names: tuple[str, ...] = ()) -> Film:
-    """Return a film of one position."""
+def make_film(state: State, names: tuple[str, ...] = ()) -> Film:
+    """Return a film of one state."""
     picture = picture_of(state.rules)
     assert not isinstance(picture, SvgPicture), "render_modes has no pixels for it"
     seats = range(state.rules.seats)

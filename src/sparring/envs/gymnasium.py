@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
-from sparring.envs.frames import ANSI, RGB_ARRAY, USUAL_FPS, frame, metadata_of
+from sparring.envs.frames import ANSI, DEFAULT_FPS, RGB_ARRAY, frame, metadata_of
 from sparring.envs.opponents import Opponents
 from sparring.envs.registration import register_games
 from sparring.envs.seat import Ended, LearnerSeats, check_discrete
@@ -40,7 +40,7 @@ class SparringEnv(gymnasium.Env[Obs, Any]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012
         "render_modes": [ANSI, RGB_ARRAY],  # of all games together
-        "render_fps": USUAL_FPS,
+        "render_fps": DEFAULT_FPS,
     }
 
     def __init__(

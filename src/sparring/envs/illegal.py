@@ -1,4 +1,4 @@
-"""Illegal actions of learners without masks: refused, or replaced by a legal one and counted."""
+"""Illegal actions of learners without masks: an error, or replaced by a legal one and counted."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ CHOICES = ("error", "random")
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Illegal:
-    """Draws a legal action where a game was given an illegal one, the same for the same seed."""
+class IllegalActions:
+    """Replaces illegal actions with random legal ones, reproducible by seed."""
 
     def __init__(
         self, rules: Rules, choice: str, reward: float, *, games: int, seed: int, first_game: int
     ) -> None:
-        """Decide what an illegal action leads to.
+        """Choose what an illegal action leads to.
 
-        choice: "error" refuses it; "random" plays a random legal action instead.
-        reward: what "random" adds to the learner's reward for it.
+        choice: "error" raises; "random" plays a random legal action instead.
+        reward: added to the learner's reward for it.
         """
         if choice not in CHOICES:
             raise ConfigError(f"illegal={choice!r} is unknown{suggestion(choice, CHOICES)}")
@@ -40,16 +40,16 @@ class Illegal:
         self.restart(seed)
 
     def restart(self, seed: int) -> None:
-        """Begin with the draws of a seed."""
+        """Restart the random stream with a seed."""
         self._seed = np.uint64(seed_bits(seed))
         self._drawn = np.zeros(len(self.count), np.uint64)
 
     def replace(
         self, given: npt.NDArray[Any], mask: npt.NDArray[np.bool_], held: npt.NDArray[np.bool_]
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-        """Return the actions that are played, and in which games another one was asked for.
+        """Return the actions to play, and the games whose action was illegal.
 
-        Numbers outside the action space stay as they are and are refused like anybody's.
+        Actions outside the action space stay, and raise later.
         """
         wrong = np.zeros(len(given), np.bool_)
         if not self.replaces or self.rules.box:
@@ -70,15 +70,15 @@ class Illegal:
     def _draw(
         self, mask: npt.NDArray[np.bool_], games: npt.NDArray[np.intp]
     ) -> npt.NDArray[np.intp]:
-        keys = mixed(mixed(self._seed + self._index[games] * GOLDEN) ^ self._drawn[games])
+        keys = splitmix64(splitmix64(self._seed + self._index[games] * GOLDEN) ^ self._drawn[games])
         self._drawn[games] += np.uint64(1)
         wanted = keys % mask.sum(axis=1).astype(np.uint64)
         chosen: npt.NDArray[np.intp] = (mask.cumsum(axis=1) > wanted[:, None]).argmax(axis=1)
         return chosen
 
 
-def mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread numbers evenly over 64 bits (the finalizer of splitmix64)."""
+def splitmix64(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Hash 64-bit keys (the finalizer of splitmix64)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))

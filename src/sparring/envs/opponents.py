@@ -1,4 +1,4 @@
-"""Who sits in the other seats of an environment: words, policies, functions, or what makes them."""
+"""Opponents of an environment: names, policies, functions, or factories of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sparring.envs.illegal import GOLDEN, mixed
+from sparring.envs.illegal import GOLDEN, splitmix64
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.state import State
@@ -34,58 +34,58 @@ called at every reset, with the number of other seats and the `LocalGame`, and r
 
 
 class LocalGame:
-    """One game of an environment, for players that want to look at the table they sit at."""
+    """One game of an environment, for players that read its state."""
 
-    def __init__(self, rules: Rules, index: int, look: Callable[[], State]) -> None:
+    def __init__(self, rules: Rules, index: int, read_state: Callable[[], State]) -> None:
         self.rules, self.index = rules, index
-        self._look = look
+        self._read_state = read_state
 
     def __repr__(self) -> str:
         return f"LocalGame({self.rules.name!r}, {self.index})"
 
     def position(self) -> State:
-        """Return a copy of the position, hidden parts included.
+        """Return a copy of the state, hidden information included.
 
-        Ask when a decision is due: while a factory runs, the next game is not dealt yet.
+        Call it in a decision: while a factory runs, the next game is not dealt yet.
         """
-        return self._look()
+        return self._read_state()
 
 
-class Company:
-    """The players beside the learner: the line-ups to draw from, and who answers which rows."""
+class OpponentGroup:
+    """The learner's opponents: the line-ups to draw from, and the players of rows."""
 
     def __init__(self, rules: Rules, given: Opponents, *, games: int, first_game: int) -> None:
         self.rules = rules
         self.factory: PlayerFactory | None = given if is_player_factory(given) else None
         self.seated: dict[int, BatchPlayer] = {}
-        """Who answers rows, by policy id."""
+        """Players that act here, by policy id."""
         self._loaded: dict[str, Any] = {}
         self._drawn: list[Lineup | None] = [None] * games
         tables = tables_of(rules, None if self.factory else given)
         self.lineups = [self.lineup(table) for table in tables]
         self.names = sorted({who.name for t in tables for who in t.players if who.kind != "self"})
-        """Of everybody who may sit there."""
+        """Names of all opponents."""
         self._index = np.arange(first_game, first_game + games, dtype=np.uint64)
         self._memory = np.zeros((games, rules.seats, 0), np.uint8)
-        """What players remember, [games, seats, bytes]; each has the first of its seat's."""
+        """Memory of players [games, seats, bytes]; each uses the first bytes of its seat's."""
         self.restart(0)
 
     @property
     def answers(self) -> bool:
-        """Whether rows have to be answered; the pools play bots by themselves."""
+        """Whether players act here; bots act in the pools."""
         return bool(self.seated) or self.factory is not None
 
     def restart(self, seed: int) -> None:
-        """Begin with the chances of a seed."""
+        """Restart the random stream with a seed."""
         self._seed, self._calls = seed, 0
-        self._asked = np.zeros(len(self._index), np.uint64)
+        self._num_decisions = np.zeros(len(self._index), np.uint64)
 
-    def forget(self, games: npt.NDArray[Any]) -> None:
-        """Let nobody remember anything of these games: they begin anew."""
+    def reset_memory(self, games: npt.NDArray[Any]) -> None:
+        """Clear the memory of games that start anew."""
         self._memory[games] = 0
 
     def draw(self, game: int, local: LocalGame) -> Lineup:
-        """Ask the factory who plays the next episode of a game."""
+        """Call the factory for the players of a game's next episode."""
         assert self.factory is not None
         (table, *more) = tables_of(
             self.rules, call_factory(self.factory, self.rules.seats - 1, local)
@@ -100,7 +100,7 @@ class Company:
         return lineup
 
     def lineup(self, table: LineupSpec) -> Lineup:
-        """Return a table as pools take it."""
+        """Return the line-up of a table."""
         return Lineup(tuple(map(self._player, table.players)), table.weight, table.shuffle)
 
     def answer(
@@ -109,9 +109,9 @@ class Company:
         games: npt.NDArray[np.intp],
         actions: npt.NDArray[Any],
     ) -> None:
-        """Answer the rows of these games that are not the learner's: one batch per player.
+        """Play the rows of these games that are not the learner's: one batch per player.
 
-        rows_of: gives an array of all rows by its name.
+        rows_of: returns an array of all rows by its name.
         """
         policy, obs, mask, seat = map(rows_of, ("policy", "obs", "mask", "seat"))
         count = self.rules.rows
@@ -124,26 +124,32 @@ class Company:
             if isinstance(player, CallablePlayer):  # its rows have no numbers, only its calls have
                 step = self._calls
                 self._calls += 1
-            at = (mine // count, seat[mine], slice(self._room(player.memory_bytes)))
-            how: dict[str, Any] = {"seed": self._seed, "step": step, "rows": self._numbers(mine)}
+            at = (mine // count, seat[mine], slice(self._grow_memory(player.memory_bytes)))
+            how: dict[str, Any] = {
+                "seed": self._seed,
+                "step": step,
+                "rows": self._decision_keys(mine),
+            }
             actions[mine], self._memory[at] = player.decide(
                 obs[mine], mask[mine], self._memory[at], **how
             )
-        self._asked[games] += np.uint64(1)
+        self._num_decisions[games] += np.uint64(1)
 
-    def _room(self, size: int) -> int:
-        """Make room for so many bytes of every seat: a factory may bring anybody at any time."""
+    def _grow_memory(self, size: int) -> int:
+        """Grow the memory of every seat to this size: a factory may return any player."""
         games, seats, known = self._memory.shape
         if size > known:
             more = np.zeros((games, seats, size - known), np.uint8)
             self._memory = np.concatenate([self._memory, more], axis=2)
         return size
 
-    def _numbers(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
-        """Number decisions by game and how many came before, whichever others are asked too."""
+    def _decision_keys(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
+        """Return a key per decision by game and count, independent of other games."""
         count = self.rules.rows
         own = self._index[rows // count] * np.uint64(count) + (rows % count).astype(np.uint64)
-        return mixed(mixed(own * GOLDEN) + self._asked[rows // count]) & np.uint64(2**32 - 1)
+        return splitmix64(
+            splitmix64(own * GOLDEN) + self._num_decisions[rows // count]
+        ) & np.uint64(2**32 - 1)
 
     def _player(self, who: PlayerSpec) -> PlayerId:
         if who.kind == "self":
@@ -163,9 +169,9 @@ class Company:
 def tables_of(
     rules: Rules, given: Opponents, *, learners: Iterable[int] = (1,)
 ) -> list[LineupSpec]:
-    """Read what `opponents=` was given.
+    """Read the argument `opponents=`.
 
-    learners: how many seats of a table may be the learner's.
+    learners: allowed numbers of learner seats.
     """
     if given is None or (rules.seats == 1 and isinstance(given, Sequence) and not len(given)):
         given = "random" if rules.seats > 1 else "self"
@@ -184,7 +190,7 @@ def tables_of(
 
 
 def is_table(word: Any) -> bool:
-    """Whether an element of a list is a table by itself, and not the player of one seat."""
+    """Whether an element of a list is a whole table, not the player of one seat."""
     if isinstance(word, str):
         return "=" in word or "," in word
     return isinstance(word, list | tuple)

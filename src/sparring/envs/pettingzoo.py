@@ -1,4 +1,4 @@
-"""A game as a PettingZoo environment: every seat is yours, or those that nobody else takes."""
+"""A game as a PettingZoo environment: all seats are agents, or those without opponents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
 from sparring.envs.opponents import Opponents
-from sparring.envs.state_company import StateCompany
+from sparring.envs.state_opponents import StateOpponents
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games import Rules, State, new_state
 from sparring.games.rules import Rewards
@@ -90,12 +90,12 @@ class Table:
         self._rewards = rewards
         self._seed: int | None = seed
         self.state: State | None = None
-        self.company = StateCompany(self.rules, opponents)
+        self.opponents = StateOpponents(self.rules, opponents)
         self.mine = list(self.agents)
-        """The agents that are asked; the company answers for the other seats."""
+        """The agents; opponents play the other seats."""
 
     def start(self, seed: int | None) -> State:
-        """Start the game of a seed, or the next of the games that follow it."""
+        """Start the game of a seed, or the next one."""
         seed = self._seed if seed is None else seed
         if seed is not None:
             self._seeds = np.random.default_rng(seed)
@@ -104,30 +104,30 @@ class Table:
             seed = int(self._seeds.integers(2**63))
         while True:  # a game in which nobody of ours is ever asked is followed by another
             self.state = new_state(self.rules, seed=seed, rewards=self._rewards)
-            seats = self.company.sit_down(self.state)
+            seats = self.opponents.assign_seats(self.state)
             self.mine = [self.agents[seat] for seat in seats]
-            self._paid = self.company.play(self.state)
+            self._pending = self.opponents.play(self.state)
             if not self.state.over:
                 return self.state
             seed = int(self._seeds.integers(2**63))
 
     def apply(self, rows: npt.NDArray[Any] | Any) -> State:
-        """Play actions of ours, and what the others answer."""
+        """Play the agents' actions, and then the opponents."""
         state = self.running()
-        state.apply(self.company.filled(state, rows))
-        before, self._paid = self._paid, np.zeros(self.rules.seats, np.float32)
-        self._last_paid = before + state.rewards + self.company.play(state)
+        state.apply(self.opponents.fill_actions(state, rows))
+        before, self._pending = self._pending, np.zeros(self.rules.seats, np.float32)
+        self._last_rewards = before + state.rewards + self.opponents.play(state)
         return state
 
     def observation_space(self) -> spaces.Space[Any]:
-        """Return a new space of what `observe` returns; each agent seeds its own."""
+        """Return a new observation space; each agent seeds its own."""
         if self.rules.box:
             return observation_space(self.rules)
         mask = spaces.Box(0, 1, (self.rules.actions,), np.int8)
         return spaces.Dict({"observation": observation_space(self.rules), "action_mask": mask})
 
     def observe(self, seat: int) -> Any:
-        """Return what a seat sees, with its legal actions: none unless it is to act."""
+        """Return the observation of a seat, with its legal actions: none unless it is to act."""
         state = self.running()
         if self.rules.box:
             return state.observe(seat)
@@ -138,14 +138,14 @@ class Table:
         return {"observation": state.observe(seat), "action_mask": mask}
 
     def running(self) -> State:
-        """Return the state, once there is one."""
+        """Return the state; raise before the first reset."""
         if self.state is None:
             raise IllegalActionError("no game has started; call reset() first")
         return self.state
 
     def paid(self) -> dict[str, float]:
-        """Return what the last action paid to every agent, in its first role."""
-        return {agent: float(self._last_paid[self.agents.index(agent)]) for agent in self.mine}
+        """Return the rewards of the last action by agent, in its first role."""
+        return {agent: float(self._last_rewards[self.agents.index(agent)]) for agent in self.mine}
 
     def infos(self) -> dict[str, dict[str, Any]]:
         """Return the infos of all agents: empty until the end, then score, scores and reason."""
@@ -157,7 +157,7 @@ class Table:
         return {agent: {"score": scores[agent], **shared} for agent in self.mine}
 
     def text(self) -> str | None:
-        """Return the position as text if that was asked for."""
+        """Return the state as text with render_mode="ansi"."""
         return self.running().text() if self.render_mode == "ansi" else None
 
 

@@ -1,4 +1,4 @@
-"""The games under the names of Gymnasium's registry, such as sparring/SkullKing-v0."""
+"""Registers the games with Gymnasium, as sparring/SkullKing-v0."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ NAMESPACE = "sparring"
 
 
 def env_id(game: str) -> str:
-    """Return a game's name in the registry; its version moves with that of the rules."""
+    """Return a game's id in the registry; its version follows that of the rules."""
     name = "".join(word.capitalize() for word in game.split("_"))
     return f"{NAMESPACE}/{name}-v{Rules(game).rules_version - 1}"
 
 
 def register_games() -> None:
-    """Tell Gymnasium of all games; those it knows stay as they are.
+    """Register all games that are not registered yet.
 
-    Made by name, an environment takes every action of its space, as Gymnasium promises; see
+    An environment made by id accepts every action of its space, as Gymnasium requires; see
     `illegal` of `SparringEnv`.
     """
     import gymnasium

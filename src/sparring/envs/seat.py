@@ -1,4 +1,4 @@
-"""Games with one learner at every table, seen from the learner's seat."""
+"""N games with one learner each, from the learner's point of view."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sparring.envs.illegal import Illegal
-from sparring.envs.opponents import Company, LocalGame, Opponents
+from sparring.envs.illegal import IllegalActions
+from sparring.envs.opponents import LocalGame, OpponentGroup, Opponents
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
 from sparring.games.state import State
@@ -18,31 +18,31 @@ from sparring.machine import check_memory_budget
 from sparring.pools import LEARNER, Pool
 from sparring.pools.limits import bytes_per_game
 
-PATIENCE = 2**20
-"""Decisions of others in a row after which an environment gives up: it never asks its learner."""
+MAX_OPPONENT_DECISIONS = 2**20
+"""Decisions of opponents in a row after which an environment raises: the learner never acts."""
 
 
 class Ended(NamedTuple):
-    """The E episodes that a step ended."""
+    """The E episodes that ended in a step."""
 
     game: npt.NDArray[np.intp]
     seat: npt.NDArray[np.int64]
-    """Where the learner sat."""
+    """Seat of the learner."""
     obs: npt.NDArray[np.float32]
-    """The last true observation of that seat."""
+    """Last observation of that seat before the reset."""
     mask: npt.NDArray[np.bool_]
-    """Legal actions where the learner was still to act (truncation), else none."""
+    """Legal actions if the learner was still to act (truncation), else none."""
     score: npt.NDArray[np.float64]
     scores: npt.NDArray[np.float32]
-    """[E, seats], the game's own points."""
+    """[E, seats], the game's scores."""
     end: npt.NDArray[np.object_]
-    """Why, a name from `rules.ends`."""
+    """Why the episode ended, a name from `rules.ends`."""
     illegal: npt.NDArray[np.int64]
     """Illegal actions of the learner that were replaced."""
 
 
 class Step(NamedTuple):
-    """What a step brought to the learners of N games."""
+    """Result of a step for the learners of N games."""
 
     reward: npt.NDArray[np.float32]
     terminated: npt.NDArray[np.bool_]
@@ -50,8 +50,8 @@ class Step(NamedTuple):
     ended: Ended | None
 
 
-class Story:
-    """What happens to N games until every learner is asked again."""
+class StepAccumulator:
+    """Accumulates rewards and ends of N games until every learner is to act again."""
 
     def __init__(self, games: int) -> None:
         self.reward = np.zeros(games, np.float32)
@@ -60,7 +60,6 @@ class Story:
         self._ended: list[Ended] = []
 
     def end(self, ended: Ended) -> None:
-        """Note episodes that ended."""
         self._ended.append(ended)
 
     @property
@@ -69,7 +68,7 @@ class Story:
         return self.terminated | self.truncated
 
     def step(self) -> Step:
-        """Return it as one step of the learners."""
+        """Return the accumulated step."""
         ended = self._ended[0] if self._ended else None
         if len(self._ended) > 1:
             ended = Ended(*map(np.concatenate, zip(*self._ended, strict=True)))
@@ -77,10 +76,10 @@ class Story:
 
 
 class LearnerSeats:
-    """N games with one learner each, others in the other seats, seats drawn for every episode.
+    """N games with one learner each and opponents in the other seats; seats are drawn per episode.
 
-    Bots move inside the pools. Policies and functions are asked here, together for all games that
-    wait for them; games whose learner is to decide wait meanwhile.
+    Bots move inside the pools. Policies and functions act here, in one batch for all games
+    that wait for them; games whose learner is to act wait meanwhile.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class LearnerSeats:
         hold: a game that ended shows its last position until `reset`, or until the next `step`,
             which ignores its action; otherwise it restarts within the step that ended it.
         opponents: see `Opponents`.
-        illegal, illegal_reward: see `Illegal`.
+        illegal, illegal_reward: see `IllegalActions`.
         watch: follow the games, so that `position` can show them to their end.
         """
         if num_games < 1:
@@ -113,89 +112,89 @@ class LearnerSeats:
         self.num_games = num_games
         self.hold = hold
         numbers = {"games": num_games, "first_game": first_game}
-        self.illegal = Illegal(self.rules, illegal, illegal_reward, seed=seed, **numbers)
-        self._company = Company(self.rules, opponents, **numbers)
-        self._company.restart(seed)
+        self.illegal = IllegalActions(self.rules, illegal, illegal_reward, seed=seed, **numbers)
+        self._opponents = OpponentGroup(self.rules, opponents, **numbers)
+        self._opponents.restart(seed)
         # A game that may begin on its own needs a pool of its own; one that only waits, a slot.
-        self._apart = hold or self._company.factory is not None
-        self._slotted = not self._apart and self._company.answers
-        if self._apart:  # each by itself is small
+        self._separate = hold or self._opponents.factory is not None
+        self._grouped = not self._separate and self._opponents.answers
+        if self._separate:  # each by itself is small
             each = bytes_per_game(self.rules)
             check_memory_budget("num_envs", num_games, each, f"these games of {self.rules.name}")
         self._pools = [
             Pool(
                 self.rules,
-                1 if self._apart else num_games,
+                1 if self._separate else num_games,
                 seed=seed,
-                threads=1 if self._apart else threads,
-                lineups=self._company.lineups,
+                threads=1 if self._separate else threads,
+                lineups=self._opponents.lineups,
                 rewards=rewards,
                 first_game=first_game + i,
-                slots=num_games if self._slotted else 1,
+                slots=num_games if self._grouped else 1,
             )
-            for i in range(num_games if self._apart else 1)
+            for i in range(num_games if self._separate else 1)
         ]
         self._batches = [pool.batch() for pool in self._pools]
-        self._twins: list[State | None] = [None] * (num_games if hold and watch else 0)
-        """Copies of the games that are played alongside and stay at the end."""
+        self._copies: list[State | None] = [None] * (num_games if hold and watch else 0)
+        """Copies of the games that are played alongside and stay at the end, for rendering."""
         self.over = np.zeros(num_games, np.bool_)
-        """Games on hold; their next episode waits in the pool."""
+        """Games on hold; their next episode is ready in the pool."""
         self._fresh = np.zeros(num_games, np.bool_)
-        """Games whose learner has not been asked in this episode."""
-        self._carried = np.zeros((num_games, self.rules.seats), np.float32)
-        """What seats were paid before that; it comes with the learner's first step."""
-        self._look()
+        """Games whose learner has not acted in this episode."""
+        self._pending_reward = np.zeros((num_games, self.rules.seats), np.float32)
+        """Rewards before that; they are added to the learner's first step."""
+        self._read_learners()
 
     def reset(self, seed: int | None = None, games: npt.NDArray[np.bool_] | None = None) -> None:
         """Start a new episode, with a seed its first one; `games` chooses some (if `hold`)."""
         chosen = np.ones(self.num_games, np.bool_) if games is None else games
         if seed is not None:
             self.illegal.restart(seed)
-            self._company.restart(seed)
+            self._opponents.restart(seed)
         self._begin(np.flatnonzero(chosen), seed)
         self.illegal.count[chosen] = 0
         self.over &= ~chosen
-        if self._company.answers:
-            self._carried[chosen], self._fresh[chosen] = 0, True
-            self._settle(Story(self.num_games), self.over)
-        self._retwin(np.flatnonzero(chosen))
+        if self._opponents.answers:
+            self._pending_reward[chosen], self._fresh[chosen] = 0, True
+            self._play_until_learner(StepAccumulator(self.num_games), self.over)
+        self._refresh_copies(np.flatnonzero(chosen))
         obs, mask, seat = self.obs, self.mask, self.seat
-        self._look()
-        self._show(self.over, obs[self.over], mask[self.over], seat[self.over])
+        self._read_learners()
+        self._overwrite(self.over, obs[self.over], mask[self.over], seat[self.over])
 
     def step(self, actions: npt.ArrayLike) -> Step:
-        """Answer for all learners at once. An illegal action refuses the whole step."""
-        given = self._checked(actions)
+        """Play one action per learner. An illegal action raises and no game moves."""
+        given = self._check_actions(actions)
         held = self.over
         given, wrong = self.illegal.replace(given, self.mask, held)
         self.illegal.count[held] = 0
-        if self._apart or self._slotted:
-            self._refuse_illegal(given, held)
-        if self._company.factory is not None:
+        if self._separate or self._grouped:
+            self._check_legal(given, held)
+        if self._opponents.factory is not None:
             self._begin(np.flatnonzero(held))
-        story = Story(self.num_games)
-        self._round(self._in_rows(given), np.flatnonzero(~held), story)
-        if self._company.answers:
-            self._settle(story, story.over)
-        story.reward[wrong] += self.illegal.reward
-        self._retwin(np.flatnonzero(held))
-        self._look()
-        step = story.step()
+        step_data = StepAccumulator(self.num_games)
+        self._round(self._in_rows(given), np.flatnonzero(~held), step_data)
+        if self._opponents.answers:
+            self._play_until_learner(step_data, step_data.over)
+        step_data.reward[wrong] += self.illegal.reward
+        self._refresh_copies(np.flatnonzero(held))
+        self._read_learners()
+        step = step_data.step()
         if self.hold:
-            self.over = story.over
+            self.over = step_data.over
             if step.ended is not None:
-                self._show(step.ended.game, step.ended.obs, step.ended.mask, step.ended.seat)
+                self._overwrite(step.ended.game, step.ended.obs, step.ended.mask, step.ended.seat)
         elif step.ended is not None:
             self.illegal.count[step.ended.game] = 0
         return step
 
     def _begin(self, games: npt.NDArray[np.intp], seed: int | None = None) -> None:
-        """Start episodes, each with players of its own if there is a factory."""
-        self._company.forget(games)
-        if not self._apart:
+        """Start episodes, with new players if there is a factory."""
+        self._opponents.reset_memory(games)
+        if not self._separate:
             self._pools[0].reset(seed)
             return
-        factory = self._company.factory
+        factory = self._opponents.factory
         for game in map(int, games):
             waiting = self.over[game] and seed is None and factory is None
             if waiting:  # it began when the last one ended
@@ -203,60 +202,68 @@ class LearnerSeats:
             pool = self._pools[game]
             if factory is not None:
                 local = LocalGame(self.rules, pool.first_game, partial(pool.state_of, 0))
-                pool.set_lineups([self._company.draw(game, local)])
-                self._carried[game], self._fresh[game] = 0, True
+                pool.set_lineups([self._opponents.draw(game, local)])
+                self._pending_reward[game], self._fresh[game] = 0, True
             pool.reset(seed)
 
-    def _settle(self, story: Story, resting: npt.NDArray[np.bool_]) -> None:
-        """Let the others decide until every learner is asked; games on hold may rest."""
-        actions = self._nothing()
-        for _ in range(PATIENCE):
+    def _play_until_learner(
+        self, step_data: StepAccumulator, resting: npt.NDArray[np.bool_]
+    ) -> None:
+        """Play opponents until every learner is to act; games on hold stay."""
+        actions = self._empty_actions()
+        for _ in range(MAX_OPPONENT_DECISIONS):
             asked = (self._policies() == LEARNER).any(axis=1)
-            games = np.flatnonzero(~asked & ~(resting | story.over) if self.hold else ~asked)
+            games = np.flatnonzero(~asked & ~(resting | step_data.over) if self.hold else ~asked)
             if not len(games):
                 return
-            self._round(actions, games, story)
+            self._round(actions, games, step_data)
         raise ConfigError(
-            f"{self.rules.name} game {games[0]}: the learner was not asked in {PATIENCE} decisions "
-            "of others; change the opponents or the flags so that it has a choice"
+            f"{self.rules.name} game {games[0]}: the learner was not asked in "
+            f"{MAX_OPPONENT_DECISIONS} decisions of others; change the opponents or the flags so "
+            "that it has a choice"
         )
 
-    def _round(self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp], story: Story) -> None:
-        """Step some games once, and write down what that brought to their learners."""
+    def _round(
+        self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp], step_data: StepAccumulator
+    ) -> None:
+        """Step some games once, and accumulate their learners' rewards and ends."""
         fresh = self._fresh[games]
-        if self._company.answers:
-            self._company.answer(self._gather, games, actions)
-        followed = self._followed(actions, games[~fresh])
+        if self._opponents.answers:
+            self._opponents.answer(self._gather, games, actions)
+        followed = self._copied_actions(actions, games[~fresh])
         self._play(actions, games)
         for game, given in followed:
-            self._twin_of(game).apply(given)
+            self._copy_of(game).apply(given)
         paid = self._gather("reward")[games, :, 0]
         terminated, truncated = (self._gather(n)[games] for n in ("terminated", "truncated"))
         over = terminated | truncated
         asked = games[~fresh]
         seat = self.seat[asked]
-        story.reward[asked] += paid[~fresh, seat] + self._carried[asked, seat]
-        self._carried[asked] = 0
-        story.terminated[asked], story.truncated[asked] = terminated[~fresh], truncated[~fresh]
+        step_data.reward[asked] += paid[~fresh, seat] + self._pending_reward[asked, seat]
+        self._pending_reward[asked] = 0
+        step_data.terminated[asked], step_data.truncated[asked] = (
+            terminated[~fresh],
+            truncated[~fresh],
+        )
         if over.any():
-            self._company.forget(games[over])
+            self._opponents.reset_memory(games[over])
             if len(counted := games[over & ~fresh]):
-                story.end(self._ended(counted))
-            self._carried[games[over]], self._fresh[games[over]] = 0, True
-            if self._company.factory is not None:
+                step_data.end(self._ended(counted))
+            self._pending_reward[games[over]], self._fresh[games[over]] = 0, True
+            if self._opponents.factory is not None:
                 self._begin(games[over & fresh] if self.hold else games[over])
-        self._carried[games[fresh & ~over]] += paid[fresh & ~over]
+        self._pending_reward[games[fresh & ~over]] += paid[fresh & ~over]
 
     def _play(self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp]) -> None:
-        """Step some games, or all of a pool that can do nothing else."""
+        """Step some games, or all of a shared pool."""
         count = self.rules.rows
         if not self.rules.box:  # once, and not by every game
             limit = np.iinfo(np.int32)
             actions = np.clip(actions, limit.min, limit.max).astype(np.int32)
-        if self._apart:
+        if self._separate:
             for game in games:
                 self._pools[game].step(actions[game * count : (game + 1) * count])
-        elif self._slotted:
+        elif self._grouped:
             (pool,) = self._pools
             for game in games.tolist():
                 pool.send(actions[game * count : (game + 1) * count], game)
@@ -266,47 +273,47 @@ class LearnerSeats:
             self._pools[0].step(actions)
 
     def position(self, game: int) -> State:
-        """Return what a game looks like; one on hold is at its end (if `watch`)."""
-        twin = self._twins[game] if self._twins else None
-        if twin is not None:
-            return twin
-        pool = self._pools[game if self._apart else 0]
-        return pool.state_of(0 if self._apart else game)
+        """Return the state of a game; one on hold is at its end (if `watch`)."""
+        copied = self._copies[game] if self._copies else None
+        if copied is not None:
+            return copied
+        pool = self._pools[game if self._separate else 0]
+        return pool.state_of(0 if self._separate else game)
 
     def names(self, game: int) -> tuple[str, ...]:
-        """Return who sits where, as far as it is known from outside."""
-        others = self._company.names if self._company.factory is None else []
+        """Return the players' names by seat, as far as they are known."""
+        others = self._opponents.names if self._opponents.factory is None else []
         known = others[0] if len(others) == 1 else ""
         seats = range(self.rules.seats)
         return tuple("learner" if s == self.seat[game] else known or f"seat {s}" for s in seats)
 
-    def _followed(
+    def _copied_actions(
         self, actions: npt.NDArray[Any], games: npt.NDArray[np.intp]
     ) -> list[tuple[int, npt.NDArray[Any]]]:
-        """Return what is played in the copies: bots draw from the games' own streams in both."""
-        if not self._twins:
+        """Return the actions for the copies: bots draw from the games' random streams in both."""
+        if not self._copies:
             return []
         count, policy, played = self.rules.rows, self._policies(), []
         for game in map(int, games):
             given = actions[game * count : (game + 1) * count].copy()
             for row in np.flatnonzero(policy[game] < 0):  # ignored, but looked at
                 if not self.rules.box:
-                    given[row] = (self._twin_of(game).legal(int(row)) or [0])[0]
+                    given[row] = (self._copy_of(game).legal(int(row)) or [0])[0]
             played.append((game, given if count > 1 else given[0]))
         return played
 
-    def _twin_of(self, game: int) -> State:
-        twin = self._twins[game]
-        assert twin is not None, "games are followed from their reset on"
-        return twin
+    def _copy_of(self, game: int) -> State:
+        copied = self._copies[game]
+        assert copied is not None, "games are followed from their reset on"
+        return copied
 
-    def _retwin(self, games: npt.NDArray[np.intp]) -> None:
-        """Copy games whose next episode began."""
-        for game in map(int, games[: len(self._twins)]):
-            self._twins[game] = self._pools[game].state_of(0)
+    def _refresh_copies(self, games: npt.NDArray[np.intp]) -> None:
+        """Copy the games whose next episode has started."""
+        for game in map(int, games[: len(self._copies)]):
+            self._copies[game] = self._pools[game].state_of(0)
 
-    def _look(self) -> None:
-        """Read what the learners see; the arrays are new each time."""
+    def _read_learners(self) -> None:
+        """Read observation, mask and seat of the learners into new arrays."""
         mine = self._policies() == LEARNER
         self._fresh = ~mine.any(axis=1)
         self._row = np.arange(self.num_games) * self.rules.rows + mine.argmax(axis=1)
@@ -314,21 +321,21 @@ class LearnerSeats:
         self.mask: npt.NDArray[np.bool_] = self._gather("mask")[self._row] != 0
         self.obs: npt.NDArray[np.float32] = self.rules.widen(self._gather("obs")[self._row])
 
-    def _show(
+    def _overwrite(
         self,
         games: npt.NDArray[Any],
         obs: npt.NDArray[np.float32],
         mask: npt.NDArray[np.bool_],
         seat: npt.NDArray[np.int64],
     ) -> None:
-        """Put last positions in front of the episodes that wait."""
+        """Overwrite games on hold with their last observation, mask and seat."""
         self.obs[games], self.mask[games], self.seat[games] = obs, mask, seat
 
     def _ended(self, game: npt.NDArray[np.intp]) -> Ended:
         """Return the episodes that just ended in these games."""
-        batches = [self._batches[i] for i in game] if self._apart else self._batches
+        batches = [self._batches[i] for i in game] if self._separate else self._batches
         at, own = np.arange(len(game)), self.seat[game]
-        if self._slotted:  # what slots tell of games that ended before is still there
+        if self._grouped:  # what slots tell of games that ended before is still there
             at = np.flatnonzero(np.isin(batches[0].final_game, game))
         mask = np.concatenate([batch.final_mask for batch in batches])[at, own] != 0
         scores = np.concatenate([batch.final_score for batch in batches])
@@ -345,19 +352,19 @@ class LearnerSeats:
         )
 
     def _policies(self) -> npt.NDArray[np.int16]:
-        """Return whose decisions the rows are, [games, rows]."""
+        """Return the policy id of every row [games, rows]."""
         return self._gather("policy").reshape(self.num_games, self.rules.rows)
 
-    def _nothing(self) -> npt.NDArray[Any]:
-        """Return an action for every row, to be overwritten."""
+    def _empty_actions(self) -> npt.NDArray[Any]:
+        """Return a zero action for every row."""
         rows, box = self.num_games * self.rules.rows, self.rules.box
         return np.zeros((rows, box), np.float32) if box else np.zeros(rows, np.int32)
 
     def _gather(self, name: str) -> npt.NDArray[Any]:
-        """Copy one array of the pools; they overwrite theirs at the next step."""
+        """Return a copy of one array of the pools, which they overwrite in the next step."""
         return np.concatenate([getattr(batch, name) for batch in self._batches])
 
-    def _checked(self, actions: npt.ArrayLike) -> npt.NDArray[Any]:
+    def _check_actions(self, actions: npt.ArrayLike) -> npt.NDArray[Any]:
         given = np.asarray(actions, np.float32 if self.rules.box else None)
         wanted = (self.num_games, self.rules.box) if self.rules.box else (self.num_games,)
         if given.shape != wanted:
@@ -373,8 +380,8 @@ class LearnerSeats:
         rows[self._row] = given
         return rows
 
-    def _refuse_illegal(self, given: npt.NDArray[Any], held: npt.NDArray[np.bool_]) -> None:
-        """Let the first pool with an illegal action raise before any other has moved."""
+    def _check_legal(self, given: npt.NDArray[Any], held: npt.NDArray[np.bool_]) -> None:
+        """Raise for the first illegal action before any pool moves."""
         if self.rules.box:
             legal = np.isfinite(given).all(axis=1)
         else:
@@ -385,6 +392,6 @@ class LearnerSeats:
 
 
 def check_discrete(rules: Rules) -> None:
-    """Refuse to make masks for a game that has none."""
+    """Raise if a game has continuous actions, and so no masks."""
     if rules.box:
         raise ConfigError(f"{rules.name} has continuous actions; there are no action masks")

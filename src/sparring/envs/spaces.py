@@ -1,4 +1,4 @@
-"""A game's observations and actions as Gymnasium spaces. Needs gymnasium."""
+"""Gymnasium spaces of a game's observations and actions. Needs gymnasium."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sparring.games.rules import Rules
 
 
 def observation_space(rules: Rules) -> spaces.Space[npt.NDArray[np.float32]]:
-    """Return the box of widened observations, bounded by what each feature's bytes can hold."""
+    """Return the box of observations, bounded by the range of each feature's dtype."""
     bounds = np.array([dtype_bounds(feature.dtype) for feature in rules.features], np.float32)
     # Divided in float32 as `rules.widen` does it, so that the extremes lie inside.
     bounds /= np.array([[feature.divisor] for feature in rules.features], np.float32)

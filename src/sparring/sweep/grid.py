@@ -29,7 +29,7 @@ from sparring.sweep.parameters import (
     STEPS,
     THREADS,
     WORKERS,
-    Candidate,
+    TuneCandidate,
     TuneContext,
     select_parameters,
     tunable_parameters,
@@ -64,26 +64,30 @@ class Grid:
     """Whether the game is a custom environment, whose size is unknown."""
     max_bytes: int = 0
     """Maximum bytes of a training; 0: no limit."""
-    _configs: dict[Candidate, TrainConfig] = field(default_factory=dict, compare=False, repr=False)
-    _bytes: dict[Candidate, int] = field(default_factory=dict, compare=False, repr=False)
+    _configs: dict[TuneCandidate, TrainConfig] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _bytes: dict[TuneCandidate, int] = field(default_factory=dict, compare=False, repr=False)
 
     @property
-    def preset(self) -> Candidate:
-        return Candidate(tuple((parameter.name, parameter.start) for parameter in self.parameters))
+    def preset(self) -> TuneCandidate:
+        return TuneCandidate(
+            tuple((parameter.name, parameter.start) for parameter in self.parameters)
+        )
 
-    def config(self, point: Candidate) -> TrainConfig:
+    def config(self, point: TuneCandidate) -> TrainConfig:
         """Return the complete settings of a candidate."""
         if point not in self._configs:
             self._configs[point] = merged(self.base, point.table, "tune")
         return self._configs[point]
 
-    def rows(self, point: Candidate) -> int:
+    def rows(self, point: TuneCandidate) -> int:
         """Estimate the rows of a rollout."""
         collect = self.base.collect
         games = int(point.get(GAMES, collect.games))
         return games * int(point.get(STEPS, collect.steps)) * max(self.rules.rows, 1)
 
-    def unsupported_reason(self, point: Candidate) -> str:
+    def unsupported_reason(self, point: TuneCandidate) -> str:
         """Return why a candidate is not worth trying, "" if it is."""
         config = self.config(point)
         rows, games = self.rows(point), config.collect.games
@@ -98,7 +102,7 @@ class Grid:
             return f"needs {format_bytes(needed)} of memory, at most {format_bytes(self.max_bytes)}"
         return ""
 
-    def bytes(self, point: Candidate) -> int:
+    def bytes(self, point: TuneCandidate) -> int:
         """Estimate the bytes of games, rollout and replay."""
         if point in self._bytes:
             return self._bytes[point]
@@ -115,12 +119,12 @@ class Grid:
         self._bytes[point] = total
         return total
 
-    def rounds(self, point: Candidate) -> int:
+    def rounds(self, point: TuneCandidate) -> int:
         """Return the number of rounds that has at least two gradient steps."""
         batch = int(point.get(BATCH, 0))
         return max(1, math.ceil(2 * batch / self.base.replay.ratio / self.rows(point)))
 
-    def neighbors(self, point: Candidate, known: Set[str]) -> list[Candidate]:
+    def neighbors(self, point: TuneCandidate, known: Set[str]) -> list[TuneCandidate]:
         """Return all candidates one move away; coupled moves only of `known` parameters."""
         longest = max(len(parameter.choices) for parameter in self.parameters) - 1
         moves = [move for stride in range(1, longest + 1) for move in self.moves(stride)]
@@ -128,7 +132,7 @@ class Grid:
             point, (one for one in moves if len(one) == 1 or known >= one.keys())
         )
 
-    def apply_moves(self, point: Candidate, moves: Iterable[Move]) -> list[Candidate]:
+    def apply_moves(self, point: TuneCandidate, moves: Iterable[Move]) -> list[TuneCandidate]:
         """Return the candidates that moves lead to, each once."""
         found = (self.moved(point, move) for move in moves)
         return list(dict.fromkeys(there for there in found if there is not None))
@@ -146,7 +150,7 @@ class Grid:
             for sign in (1, -1)
         ]
 
-    def moved(self, point: Candidate, move: Move) -> Candidate | None:
+    def moved(self, point: TuneCandidate, move: Move) -> TuneCandidate | None:
         """Return the candidate that a move leads to; None if all its values are at an end."""
         changes = {}
         for parameter in self.parameters:

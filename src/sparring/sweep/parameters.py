@@ -23,7 +23,7 @@ Value = int | str | bool
 
 
 @dataclass(frozen=True)
-class Candidate(Mapping[str, Value]):
+class TuneCandidate(Mapping[str, Value]):
     """Settings to try: one value for every parameter."""
 
     pairs: tuple[tuple[str, Value], ...]
@@ -37,8 +37,8 @@ class Candidate(Mapping[str, Value]):
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def replaced(self, changes: Mapping[str, Value]) -> Candidate:
-        return Candidate(tuple((name, changes.get(name, value)) for name, value in self.pairs))
+    def replaced(self, changes: Mapping[str, Value]) -> TuneCandidate:
+        return TuneCandidate(tuple((name, changes.get(name, value)) for name, value in self.pairs))
 
     @property
     def table(self) -> dict[str, Any]:
@@ -49,11 +49,11 @@ class Candidate(Mapping[str, Value]):
             (found.setdefault(section, {}) if section else found)[key] = value
         return found
 
-    def differences(self, other: Candidate) -> dict[str, Value]:
+    def differences(self, other: TuneCandidate) -> dict[str, Value]:
         """Return the values that differ from another candidate."""
         return {name: value for name, value in self.pairs if (name, value) not in other.pairs}
 
-    def describe_changes(self, other: Candidate) -> str:
+    def describe_changes(self, other: TuneCandidate) -> str:
         """Describe `differences` in words."""
         turned = self.differences(other).items()
         return ", ".join(f"{name.rpartition('.')[2]} {show_value(value)}" for name, value in turned)

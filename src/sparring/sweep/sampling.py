@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.schedule import Schedule
-from sparring.sweep.parameters import Candidate
+from sparring.sweep.parameters import TuneCandidate
 from sparring.sweep.space import CHOICE, FLOAT, INT, SearchRange, same
 from sparring.sweep.trials import FAILED, RUNNING, Trial, finished
 
@@ -242,25 +242,25 @@ class GainModel:
         self.weighted: Floats = self.precision @ self.mean
         self._solve()
 
-    def learn(self, point: Candidate, gain: float, variance: float) -> None:
+    def learn(self, point: TuneCandidate, gain: float, variance: float) -> None:
         """Update with a log gain over the preset."""
         row, weight = self.features(point), 1 / (variance + MISFIT**2)
         self.precision = self.precision + weight * np.outer(row, row)
         self.weighted = self.weighted + weight * gain * row
         self._solve()
 
-    def gain(self, point: Candidate) -> tuple[float, float]:
+    def gain(self, point: TuneCandidate) -> tuple[float, float]:
         """Return mean and standard deviation of a candidate's log gain."""
         row = self.features(point)
         return float(row @ self.mean), math.sqrt(float(row @ self.spread @ row) + MISFIT**2)
 
-    def improvement(self, point: Candidate, best: float) -> float:
+    def improvement(self, point: TuneCandidate, best: float) -> float:
         """Return the expected improvement of a candidate over the best."""
         mean, spread = self.gain(point)
         usual, z = NormalDist(), (mean - best) / spread
         return (mean - best) * usual.cdf(z) + spread * usual.pdf(z)
 
-    def features(self, point: Candidate) -> Floats:
+    def features(self, point: TuneCandidate) -> Floats:
         """Return the features of a candidate: doublings, their squares, their products."""
         x = [steps_from_start(parameter, point) for parameter in self.parameters]
         squares = [x[at] * x[at] for at in self.bent]
@@ -271,7 +271,7 @@ class GainModel:
         self.mean = self.spread @ self.weighted
 
 
-def steps_from_start(parameter: SearchRange, point: Candidate) -> float:
+def steps_from_start(parameter: SearchRange, point: TuneCandidate) -> float:
     """Return the distance from the start: doublings of numbers, index steps of other values."""
     value, start = point[parameter.name], parameter.start
     if type(value) is int and type(start) is int and value > 0 and start > 0:

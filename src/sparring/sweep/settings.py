@@ -21,7 +21,7 @@ from sparring.learn.plan import SHARED, check_shared
 from sparring.output_files import check_file
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
-from sparring.sweep.parameters import Candidate
+from sparring.sweep.parameters import TuneCandidate
 from sparring.sweep.space import show_setting
 from sparring.training.planning.curricula import check_alike
 from sparring.training.planning.plan import resolve
@@ -103,7 +103,7 @@ def unused(stem: str) -> Path:
 
 
 def settings_of(
-    base: TrainConfig, file: str, point: Candidate, flags: Sequence[str]
+    base: TrainConfig, file: str, point: TuneCandidate, flags: Sequence[str]
 ) -> dict[str, Any]:
     """Return the contents of tune's file: the user's settings, flags, and all parameters."""
     given = read_file(file) if file else {}

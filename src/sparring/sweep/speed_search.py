@@ -17,13 +17,13 @@ from typing import Any, Literal
 from sparring.errors import ConfigError, SparringError
 from sparring.speed.timer import Timer
 from sparring.sweep.grid import Grid
-from sparring.sweep.parameters import CHANGES_LEARNING, Candidate
+from sparring.sweep.parameters import CHANGES_LEARNING, TuneCandidate
 from sparring.sweep.sampling import GainModel
 from sparring.sweep.timings import (
     Gain,
     Noise,
     RaceResult,
-    TimeBudget,
+    SearchBudget,
     Timings,
     TuneResult,
     UntimedError,
@@ -52,7 +52,7 @@ LANDSLIDE = math.log(1.8)
 class SpeedTrial:
     """One candidate and its timings."""
 
-    point: Candidate
+    point: TuneCandidate
     state: State
     at_s: float
     """Seconds into the search."""
@@ -66,7 +66,7 @@ class SpeedTrial:
     bytes: int = 0
     """Estimated memory."""
 
-    def plain(self, preset: Candidate) -> dict[str, Any]:
+    def plain(self, preset: TuneCandidate) -> dict[str, Any]:
         values: dict[str, Any] = {
             "settings": dict(self.point),
             "changes": self.point.describe_changes(preset),
@@ -92,7 +92,7 @@ class SpeedResult(TuneResult):
     """False: stopped before the confirmation."""
     trials: list[SpeedTrial] = field(default_factory=list)
     tried_best: SpeedTrial | None = None
-    """Candidate that was best during the search and was not confirmed."""
+    """TuneCandidate that was best during the search and was not confirmed."""
     lost: Gain | None = None
     """Its gain in the confirmation; None: it could not be timed, see its `why`."""
 
@@ -101,7 +101,7 @@ class SpeedResult(TuneResult):
         """Settings of the best that change what is learned."""
         return [name for name in self.best.differences(self.preset) if name in CHANGES_LEARNING]
 
-    def trial(self, point: Candidate) -> SpeedTrial:
+    def trial(self, point: TuneCandidate) -> SpeedTrial:
         return next(trial for trial in self.trials if trial.point == point)
 
     def plain(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class SpeedSearch:
         self,
         timer: Timer,
         grid: Grid,
-        budget: TimeBudget,
+        budget: SearchBudget,
         *,
         room: int = 0,
         watch: Callable[[str], Any] = lambda doing: None,
@@ -147,7 +147,7 @@ class SpeedSearch:
         """Parameters that were tried; two are moved together only if both were."""
         self.decided: dict[str, float] = {}
         """Log ratio of the two values of a two-valued parameter."""
-        self.twice: set[Candidate] = set()
+        self.twice: set[TuneCandidate] = set()
         """Candidates that were raced a second time."""
         self.too_large: float = math.inf
         """Smallest number of bytes that ran out of memory."""
@@ -180,12 +180,12 @@ class SpeedSearch:
         trial = self.note(self.best, "preset")
         trial.gain, trial.rate = Gain(0.0, 0.0, 0.0), rate
 
-    def unseen(self, points: Sequence[Candidate]) -> list[Candidate]:
+    def unseen(self, points: Sequence[TuneCandidate]) -> list[TuneCandidate]:
         """Return the candidates without a trial."""
         seen = {trial.point for trial in self.found.trials}
         return [point for point in points if point not in seen]
 
-    def next_point(self) -> Candidate | None:
+    def next_point(self) -> TuneCandidate | None:
         """Return the neighbor with the best expected gain per second; None if none pays."""
         best, top = None, 0.0
         for point in self.unseen(self.grid.neighbors(self.best, self.turned)):
@@ -199,7 +199,7 @@ class SpeedSearch:
                 best, top = point, per_second
         return best
 
-    def show_value(self) -> Candidate | None:
+    def show_value(self) -> TuneCandidate | None:
         """Return the best with another value of a close two-valued parameter.
 
         A second thread loses time in small batches and gains in large ones.
@@ -217,7 +217,7 @@ class SpeedSearch:
         ]
         return next((point for point in self.unseen(others) if not self.refused(point)), None)
 
-    def second_chance(self) -> Candidate | None:
+    def second_chance(self) -> TuneCandidate | None:
         """Return a candidate that lost narrowly and may be better: it is raced once more."""
         for trial in self.found.trials:
             if trial.point in self.twice or not trial.gain or trial.point in self.above:
@@ -229,7 +229,7 @@ class SpeedSearch:
                 return trial.point
         return None
 
-    def refused(self, point: Candidate) -> bool:
+    def refused(self, point: TuneCandidate) -> bool:
         """Whether a candidate is invalid, or there is no time for it."""
         if why := self.grid.unsupported_reason(point):
             if "memory" in why:
@@ -240,7 +240,7 @@ class SpeedSearch:
             return True
         return False
 
-    def price(self, point: Candidate) -> float:
+    def price(self, point: TuneCandidate) -> float:
         mine = self.timings.first_cost(point, self.best, self.slice_s)
         return mine + self.timings.cost(self.slice_s, self.best)
 
@@ -250,7 +250,7 @@ class SpeedSearch:
         kept = max(min(FULL * pair, KEPT * self.budget.total_s), pair)
         return self.budget.left_s - kept
 
-    def challenge(self, point: Candidate) -> None:
+    def challenge(self, point: TuneCandidate) -> None:
         self.tell(point.describe_changes(self.grid.preset))
         self.turned |= point.differences(self.best).keys()
         try:
@@ -260,7 +260,7 @@ class SpeedSearch:
             if error.memory:
                 self.too_large = min(self.too_large, self.grid.bytes(point))
 
-    def race(self, point: Candidate) -> None:
+    def race(self, point: TuneCandidate) -> None:
         """Time a challenger and the best alternately until it is clear which is faster."""
         logs: list[float] = []
         state: State | None = None
@@ -290,7 +290,7 @@ class SpeedSearch:
             self.found.confirmed = False
         self.timings.keep(self.best, self.grid.preset)
 
-    def judge(self, logs: Sequence[float], point: Candidate) -> State | None:
+    def judge(self, logs: Sequence[float], point: TuneCandidate) -> State | None:
         """Return the state of a challenger, None while it is not clear."""
         turns, mean = len(logs), middle(logs)
         error = self.noise.error(turns)
@@ -366,7 +366,7 @@ class SpeedSearch:
         trial.gain = trial.raced.gain(scale)
         trial.rate = self.found.preset_rate * (1 + trial.gain.value)
 
-    def note(self, point: Candidate, state: State, why: str = "") -> SpeedTrial:
+    def note(self, point: TuneCandidate, state: State, why: str = "") -> SpeedTrial:
         memory = self.timings.memory.get(point, 0)
         trial = SpeedTrial(point, state, self.budget.elapsed_s, why=why, bytes=memory)
         self.found.trials.append(trial)

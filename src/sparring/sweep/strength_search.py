@@ -21,8 +21,8 @@ from sparring.config import TrainConfig
 from sparring.errors import SparringError
 from sparring.pools.custom.cache import is_custom
 from sparring.sweep.grid import Grid
-from sparring.sweep.parameters import Candidate
-from sparring.sweep.timings import TimeBudget, TuneResult
+from sparring.sweep.parameters import TuneCandidate
+from sparring.sweep.timings import SearchBudget, TuneResult
 from sparring.sweep.training import DIVERGED_WORDS, TrialCallbacks, reason
 from sparring.sweep.trials import DONE, STRENGTH, Trial, TrialJob, failed
 from sparring.training.planning.settings import replace_budget
@@ -38,7 +38,7 @@ EVALUATIONS = 20
 GAMES = 512
 
 
-Train = Callable[[Candidate, int, float, float | None], Trial]
+Train = Callable[[TuneCandidate, int, float, float | None], Trial]
 """Trains a candidate with a seed for some seconds, or until it reaches a strength."""
 
 
@@ -58,7 +58,9 @@ class TrialTrainer:
     seconds: float
     """Length of the training whose schedules all candidates have."""
 
-    def __call__(self, point: Candidate, seed: int, seconds: float, target: float | None) -> Trial:
+    def __call__(
+        self, point: TuneCandidate, seed: int, seconds: float, target: float | None
+    ) -> Trial:
         """Train until a strength is reached, or for some seconds of wall time."""
         until, config = time.monotonic() + seconds, self.config(point, seed)
 
@@ -83,7 +85,7 @@ class TrialTrainer:
         curve = tuple(watch.curves[0])
         return replace(job.trial, state=DONE, curve=curve, seconds=trained, why=why)
 
-    def config(self, point: Candidate, seed: int) -> TrainConfig:
+    def config(self, point: TuneCandidate, seed: int) -> TrainConfig:
         """Return the settings of a training that is evaluated often and writes no files."""
         config = self.grid.config(point)
         games = config.eval.games if is_custom(self.grid.rules) else min(config.eval.games, GAMES)
@@ -115,19 +117,19 @@ class StrengthResult(TuneResult):
     given: bool = False
     """Whether the user set the target."""
     trials: list[Trial] = field(default_factory=list)
-    finalist: Candidate | None = None
+    finalist: TuneCandidate | None = None
     """The candidate that met the preset with several seeds; the best, if it was faster."""
 
-    def last(self, point: Candidate) -> list[Trial]:
+    def last(self, point: TuneCandidate) -> list[Trial]:
         """Return the last training of a candidate with each seed."""
         found = {t.seed: t for t in self.trials if t.settings == point and not t.why}
         return list(found.values())
 
-    def times(self, point: Candidate) -> list[float | None]:
+    def times(self, point: TuneCandidate) -> list[float | None]:
         """Return the seconds to the target by seed; None: not reached."""
         return [target_time(trial, self.target) for trial in self.last(point)]
 
-    def at_least(self, point: Candidate) -> list[float]:
+    def at_least(self, point: TuneCandidate) -> list[float]:
         """Return `times`, with the training time where the target was not reached."""
         times = ((target_time(trial, self.target), trial.seconds) for trial in self.last(point))
         return [seconds if time is None else time for time, seconds in times]
@@ -145,7 +147,7 @@ class StrengthResult(TuneResult):
     def plain_trial(self, trial: Trial) -> dict[str, Any]:
         values = {
             "settings": dict(trial.settings),
-            "changes": Candidate(tuple(trial.settings.items())).describe_changes(self.preset),
+            "changes": TuneCandidate(tuple(trial.settings.items())).describe_changes(self.preset),
             "seed": trial.seed,
             "seconds": round(trial.seconds, 2),
             "curve": [[round(at, 2), round(value, 4)] for at, _, value in trial.curve],
@@ -160,7 +162,7 @@ class SuccessiveHalving:
         self,
         grid: Grid,
         train: Train,
-        budget: TimeBudget,
+        budget: SearchBudget,
         *,
         target: float = 0.0,
         watch: Callable[[str], Any] = lambda doing: None,
@@ -195,20 +197,20 @@ class SuccessiveHalving:
             last = [strength for _, _, strength in trial.curve[-2:]]
             self.found.target = sum(last) / len(last)
 
-    def candidates(self) -> list[Candidate]:
+    def candidates(self) -> list[TuneCandidate]:
         """Return the preset's nearest neighbors, as many as there is time for."""
         near = self.grid.apply_moves(self.grid.preset, self.grid.moves(1))
         room = int(RUNGS * self.budget.total_s / 2 / SHORTEST_S)
         fitting = [point for point in near if not self.grid.unsupported_reason(point)]
         return fitting[: max(min(room, MAX_CANDIDATES), 1)]
 
-    def halve(self, points: list[Candidate]) -> list[Candidate]:
+    def halve(self, points: list[TuneCandidate]) -> list[TuneCandidate]:
         """Train all for a short time, the better half for longer, until one is left."""
         rungs = max(math.ceil(math.log2(max(len(points), 1))), 1)
         rung_s = RUNGS * self.budget.total_s / rungs
         while points:
             each = max(rung_s / len(points), SHORTEST_S)
-            trained: dict[Candidate, Trial] = {}
+            trained: dict[TuneCandidate, Trial] = {}
             for point in points:
                 if each + self.extra_s > self.budget.left_s:
                     self.found.ended = "time"
@@ -227,7 +229,7 @@ class SuccessiveHalving:
         there = [strength for at, _, strength in trial.curve if at <= seconds]
         return (math.inf if time is None else time), -(there[-1] if there else -math.inf)
 
-    def meet(self, point: Candidate) -> None:
+    def meet(self, point: TuneCandidate) -> None:
         """Train the last candidate and the preset to the target, with the same seeds.
 
         It stops at a seed with which the candidate does not reach the target in time.
@@ -245,7 +247,7 @@ class SuccessiveHalving:
             if one == point and target_time(trial, self.found.target) is None:
                 return
 
-    def decide(self, point: Candidate) -> None:
+    def decide(self, point: TuneCandidate) -> None:
         """Recommend the candidate only if each of its seeds was faster than all of the preset's."""
         mine, theirs = self.found.times(point), self.found.at_least(self.found.preset)
         known = [time for time in mine if time is not None]
@@ -253,7 +255,7 @@ class SuccessiveHalving:
         if enough and max(known) < min(theirs):
             self.found.best = point
 
-    def go(self, point: Candidate, seed: int, seconds: float, target: float | None) -> Trial:
+    def go(self, point: TuneCandidate, seed: int, seconds: float, target: float | None) -> Trial:
         began = self.budget.elapsed_s
         trial = self.train(point, self.seed + seed, seconds, target)
         self.found.trials.append(trial)

@@ -44,7 +44,7 @@ SAVED_OPTIONS = ("minutes", "trials", "sampler", "at_once", "device", "cluster")
 
 
 @dataclass(frozen=True)
-class Placement:
+class TrialPlacement:
     """Where trials run, and how many at once."""
 
     kind: str
@@ -102,7 +102,7 @@ class Cost:
         return {**asdict(self), "seconds": sum(known) if len(known) == len(parts) else None}
 
 
-def cost_of(search: SearchConfig, config: TrainConfig, place: Placement) -> Cost:
+def cost_of(search: SearchConfig, config: TrainConfig, place: TrialPlacement) -> Cost:
     """Estimate trials and seconds of search and confirmation."""
     kind, amount = budget_of(config)
     trials = search.trials or None
@@ -130,7 +130,7 @@ class Sweep:
     config: TrainConfig
     """Settings of the file, without values of the ranges."""
     folder: SweepFolder
-    place: Placement
+    place: TrialPlacement
     cost: Cost
     options: Mapping[str, Any]
     """Command line options to save."""
@@ -231,20 +231,20 @@ def check_time(file: SweepFile, cost: Cost) -> None:
         )
 
 
-def choose_placement(file: SweepFile, config: TrainConfig, options: SweepConfig) -> Placement:
+def choose_placement(file: SweepFile, config: TrainConfig, options: SweepConfig) -> TrialPlacement:
     """Choose where trials run, and how many at once."""
     wanted, most = file.search.at_once, file.search.trials or 1024
     threads = config.threads or (1 if cores() < 4 else 2)
     if options.cluster:
         here = max(1, cores() // threads) if options.cluster == "local" else 0
-        return Placement("cluster", wanted or here, threads, cluster=options.cluster)
+        return TrialPlacement("cluster", wanted or here, threads, cluster=options.cluster)
     if uses_gpu(config.device):
         shared = tuple(ranges_shared(file) if populated(config) else file.ranges)
         if set(shared) == set(file.ranges):  # a population would be one setting with several seeds
-            return Placement("processes", wanted or 1, config.threads or cores())
+            return TrialPlacement("processes", wanted or 1, config.threads or cores())
         members = wanted or min(MEMBERS, most)
-        return Placement(POPULATIONS, members, config.threads or cores(), shared)
-    return Placement("processes", wanted or max(1, min(cores() // threads, most)), threads)
+        return TrialPlacement(POPULATIONS, members, config.threads or cores(), shared)
+    return TrialPlacement("processes", wanted or max(1, min(cores() // threads, most)), threads)
 
 
 def run_sweep(

@@ -16,7 +16,7 @@ from sparring.machine import format_bytes
 from sparring.speed.rounds import Measurement, steady
 from sparring.speed.timer import OpenSessions, Timer, UnfitError, is_memory
 from sparring.sweep.grid import Grid
-from sparring.sweep.parameters import Candidate, Value
+from sparring.sweep.parameters import TuneCandidate, Value
 
 ENOUGH = 4
 """Turns from which their own variance is used."""
@@ -24,7 +24,7 @@ USUAL_NOISE, TAKEN_FOR = 0.05, 4.0
 """Prior standard deviation of a log ratio of timings, and its weight in turns."""
 
 
-class TimeBudget:
+class SearchBudget:
     """Time limit of a search."""
 
     def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -43,8 +43,8 @@ class TimeBudget:
 class TuneResult:
     """Result of tune: the preset, or another candidate."""
 
-    preset: Candidate
-    best: Candidate
+    preset: TuneCandidate
+    best: TuneCandidate
     ended: Literal["done", "time", "interrupted"] = "done"
     seconds: float = 0.0
     """Total time, including the start of processes."""
@@ -54,10 +54,10 @@ class TuneResult:
         return self.best != self.preset
 
     def name(self, settings: Mapping[str, Value]) -> str:
-        return Candidate(tuple(settings.items())).describe_changes(self.preset) or "preset"
+        return TuneCandidate(tuple(settings.items())).describe_changes(self.preset) or "preset"
 
     @contextmanager
-    def timed(self, budget: TimeBudget) -> Iterator[None]:
+    def timed(self, budget: SearchBudget) -> Iterator[None]:
         """Record the time of a search, and whether it was interrupted."""
         try:
             yield
@@ -182,17 +182,17 @@ class Timings:
         room: maximum bytes of all open candidates together; 0: until memory runs out.
         """
         self.sessions, self.grid = OpenSessions(timer, memory_budget=room), grid
-        self.names: dict[Candidate, str] = {}
-        self.round_s: dict[Candidate, float] = {}
+        self.names: dict[TuneCandidate, str] = {}
+        self.round_s: dict[TuneCandidate, float] = {}
         """Seconds of a round by candidate."""
         self.overheads: list[float] = []
         """Seconds to open a candidate, without warm-up rounds."""
-        self.memory: dict[Candidate, int] = {}
+        self.memory: dict[TuneCandidate, int] = {}
         """Bytes by candidate, of the process or of the GPU."""
         self.bare = 0
         """Bytes of the process without any candidate."""
 
-    def time(self, point: Candidate, seconds: float) -> float:
+    def time(self, point: TuneCandidate, seconds: float) -> float:
         """Return decisions per second."""
         name = self.names.setdefault(point, f"point {len(self.names)}")
         config, least = steady(self.grid.config(point)), self.grid.rounds(point)
@@ -217,7 +217,7 @@ class Timings:
         return rate_of(measurement)
 
     def in_turn(
-        self, one: Candidate, two: Candidate, seconds: float, turn: int
+        self, one: TuneCandidate, two: TuneCandidate, seconds: float, turn: int
     ) -> tuple[float, float]:
         """Time both candidates; the order alternates from turn to turn."""
         if turn % 2 == 0:
@@ -226,10 +226,10 @@ class Timings:
         second = self.time(two, seconds)
         return self.time(one, seconds), second
 
-    def keep(self, *points: Candidate) -> None:
+    def keep(self, *points: TuneCandidate) -> None:
         self.sessions.keep_only(*(self.names[point] for point in points))
 
-    def first_cost(self, point: Candidate, like: Candidate, seconds: float) -> float:
+    def first_cost(self, point: TuneCandidate, like: TuneCandidate, seconds: float) -> float:
         """Estimate the seconds to open and time a new candidate.
 
         like: a timed candidate with rounds of the same length per row.
@@ -237,7 +237,7 @@ class Timings:
         one = self.round_s[like] * self.grid.rows(point) / self.grid.rows(like)
         return self._opening(one) + max(seconds, one * self.grid.rounds(point))
 
-    def cost(self, seconds: float, *points: Candidate) -> float:
+    def cost(self, seconds: float, *points: TuneCandidate) -> float:
         """Estimate the seconds of one more timing of candidates, opening closed ones."""
         shut = [point for point in points if self.names[point] not in self.sessions.infos]
         timed = (max(seconds, self.round_s[each] * self.grid.rounds(each)) for each in points)
