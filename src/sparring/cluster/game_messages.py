@@ -32,14 +32,12 @@ SEATED, STATE, LOAD = "seated", "state", "load"
 
 def lineups_message(lineups: Sequence[Lineup], mixes: Sequence[str], filled: Mixes) -> Message:
     """Line-ups from the next reset on, the names of all mixes, and the players in them."""
-    return Message(
-        LINEUPS,
-        {
-            "lineups": [[plain_players(one), one.weight, one.shuffle] for one in lineups],
-            "mixes": list(mixes),
-            "filled": [[name, list(players.items())] for name, players in filled.items()],
-        },
-    )
+    payload = {
+        "lineups": [[plain_players(one), one.weight, one.shuffle] for one in lineups],
+        "mixes": list(mixes),
+        "filled": [[name, list(players.items())] for name, players in filled.items()],
+    }
+    return Message(LINEUPS, payload)
 
 
 def plain_players(lineup: Lineup) -> list[Any]:

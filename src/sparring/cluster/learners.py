@@ -37,15 +37,13 @@ def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
 
 def start_actors(config: TrainConfig, plan: Plan) -> ActorSupervisor:
     """Start the actors of a run, as processes of this machine or in a Ray cluster."""
+    shares = actor_shares(config)
     if config.cluster:
         from sparring.cluster.ray.supervisor import start_ray_actors
 
-        return start_ray_actors(
-            config.cluster, written(config), actor_shares(config), config.distributed
-        )
+        return start_ray_actors(config.cluster, written(config), shares, config.distributed)
     heads = configured_heads(plan.rules, plan.heads)
     net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
-    shares = actor_shares(config)
     return ProcessSupervisor(written(config), shares, config.distributed, FlatWeights(net).size)
 
 

@@ -266,7 +266,6 @@ def compare_seat(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
 
 
 def compare_mask(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Legal actions of the seats to move."""
     if env.rules.box or state.over or env.result.over:
         return
     for row in range(env.rules.rows):
@@ -277,21 +276,18 @@ def compare_mask(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
 
 
 def compare_reward(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Rewards of the step."""
     if env.result.reward:
         for seat, paid in env.rewards(mover).items():
             yield f"reward of seat {seat}", float(state.rewards[seat]), paid
 
 
 def compare_end(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Whether the game is over: terminated or truncated."""
     terminated, truncated = env.ended()
     yield "terminated", state.terminated, terminated
     yield "truncated", state.truncated, truncated and not terminated
 
 
 def compare_score(env: EnvSide, state: State, mover: int) -> Iterator[Mismatch]:
-    """Scores at the end."""
     scores = env.scores() if state.over else None
     if scores is not None:
         yield "scores", np.array(state.scores), np.array(scores)

@@ -92,7 +92,6 @@ def play_whole_games(rules: Rules, seed: int, proof: Proof) -> None:
 
 
 def wrong_lengths(rules: Rules, proof: Proof) -> list[str]:
-    """Problems with the lengths of games."""
     if proof.games < PROOF_GAMES:
         return [f"only {proof.games} of {PROOF_GAMES} games came to an end"]
     expected = getattr(game_module(rules.name), "game_length", lambda _: None)(rules)
@@ -105,7 +104,6 @@ def wrong_lengths(rules: Rules, proof: Proof) -> list[str]:
 
 
 def wrong_ends(proof: Proof) -> list[str]:
-    """Problems with the ends of games."""
     if proof.terminated + proof.truncated == proof.games:
         return []
     return [

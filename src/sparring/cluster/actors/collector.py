@@ -226,7 +226,6 @@ class DistributedCollector(Collector):
         self.lag[queue.first_game : queue.first_game + queue.games] = behind
 
     def _update_incarnation(self, queue: ActorQueue, incarnation: int) -> None:
-        """Drop open decisions of games that ended with an earlier incarnation."""
         if queue.incarnation != incarnation:
             queue.incarnation = incarnation
             self._drop_open_decisions(queue)
@@ -236,7 +235,6 @@ class DistributedCollector(Collector):
         self.transitions.pending["row"][queue.first_game * each :][: queue.games * each] = -1
 
     def _metrics(self, taken: Sequence[RolloutBatch], waited_s: float) -> dict[str, float]:
-        """Lag of the weights, idle times, and queue lengths."""
         now = time.perf_counter()
         cycle_s, self._cycle_began = now - self._cycle_began, now
         lags = [self.version - batch.version for batch in taken]

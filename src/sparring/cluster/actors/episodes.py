@@ -76,7 +76,6 @@ class WholeEpisodes(Collector):
         rollout.final_value[out] = np.nan
 
     def _keep_first_ends(self) -> None:
-        """Of the finished games, keep the first of every index."""
         found = self.finished.episodes()
         if found is None:
             return

@@ -107,20 +107,17 @@ class RolloutAssembler:
 
     def add(self, arrays: Arrays, first_game: int, games: int) -> None:
         """Copy the rollout of a slice of games."""
-        collector, rollout, rules = (
-            self.collector,
-            self.collector.rollout,
-            self.collector.pool.rules,
-        )
+        collector, rollout = self.collector, self.collector.rollout
+        rules = collector.pool.rules
         steps, every = collector.steps, collector.pool.num_games * rules.rows
         rows = slice(first_game * rules.rows, (first_game + games) * rules.rows)
-        here, first = slice(first_game, first_game + games), collector.transitions.max_pending
+        game_range, first = slice(first_game, first_game + games), collector.transitions.max_pending
         for name, array in rollout.rows().items():
             array[first:].reshape(steps, every, *array.shape[1:])[:, rows] = arrays[name]
         for name in BY_ROW:
             getattr(rollout, name)[:, rows] = arrays[name]
         for name in BY_GAME:
-            getattr(rollout, name)[:, here] = arrays[name]
+            getattr(rollout, name)[:, game_range] = arrays[name]
         self._add_cuts(arrays, first_game, games)
         self._add_ends(arrays, first_game)
 

@@ -123,7 +123,8 @@ class DistributedPool:
 
     def set_rewards(self, rewards: Rewards) -> None:
         self.rules.weights(rewards)
-        self._broadcast(Message(game_messages.REWARDS, {"rewards": plain_rewards(rewards)}))
+        plain = {part: np.asarray(weight, np.float64).tolist() for part, weight in rewards.items()}
+        self._broadcast(Message(game_messages.REWARDS, {"rewards": plain}))
 
     def set_starts(self, starts: Sequence[Start]) -> None:
         self._broadcast(game_messages.starts_message(self.rules, starts))
@@ -225,9 +226,4 @@ class DistributedPool:
         self.step(())
 
     def audit(self) -> str:
-        """Actors do not report this."""
         return ""
-
-
-def plain_rewards(rewards: Rewards) -> dict[str, Any]:
-    return {part: np.asarray(weight, np.float64).tolist() for part, weight in rewards.items()}

@@ -194,18 +194,10 @@ class ActorSupervisor:
         self._failed.pop(actor, None)
 
     def _restart(self, handle: Any, how: str, output: str, *, killed: bool = False) -> None:
-        """Restart an actor that has ended; its requests are lost."""
         share, requests, ready = handle.share, handle.requests, handle.ready
         handle.pending.clear()
-        self.note_death(
-            share.index,
-            how,
-            requests,
-            output=output,
-            ready=ready,
-            incarnation=share.incarnation,
-            killed=killed,
-        )
+        state: dict[str, Any] = {"ready": ready, "incarnation": share.incarnation}
+        self.note_death(share.index, how, requests, output=output, killed=killed, **state)
         handle.share, handle.ready = replace(share, incarnation=share.incarnation + 1), False
         self._start(handle)
 

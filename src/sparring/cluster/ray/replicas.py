@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from sparring.cluster.actors.supervisor import START_S
 from sparring.cluster.ray.session import Cluster
 from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.errors import SparringError
 from sparring.learn.learner import LostError
 from sparring.messages import Message, error_reply
-
-START_S = 120.0
-"""Seconds more than `distributed.timeout_s` that the first reply may take."""
 
 
 class ReplicaHost:

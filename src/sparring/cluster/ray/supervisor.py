@@ -129,7 +129,6 @@ class RaySupervisor(ActorSupervisor):
             handle.add_pending(handle.actor.handle.remote(as_array(message)))
 
     def _replace(self, handle: RayActorHandle, wrong: BaseException) -> None:
-        """Restart an actor whose call has failed."""
         killed = isinstance(wrong, self._cluster.ray.exceptions.RayActorError)
         end(self._cluster, handle)
         self._restart(handle, "died", describe(wrong), killed=killed)
@@ -154,15 +153,11 @@ class RaySupervisor(ActorSupervisor):
                 continue
             if handle.late(self._distributed.timeout_s):
                 end(self._cluster, handle)
-                self._restart(
-                    handle,
-                    "hung",
-                    f"no answer within distributed.timeout_s {self._distributed.timeout_s:g}",
-                )
+                limit = f"distributed.timeout_s {self._distributed.timeout_s:g}"
+                self._restart(handle, "hung", f"no answer within {limit}")
         return batches
 
     def _read_answer(self, handle: RayActorHandle, pending: PendingReply) -> list[RolloutBatch]:
-        """Read an answer; return its rollout, if it has one."""
         raw = self._cluster.ray.get(pending.answer)
         handle.since = time.monotonic()
         if isinstance(raw, str):  # the answer of `begin`: "", or an error

@@ -18,21 +18,9 @@ from torch import Tensor
 
 from sparring.cluster import game_messages
 from sparring.cluster.game_messages import check_equal_shares
+from sparring.cluster.replicas import replica
 from sparring.cluster.replicas.process_group import TorchProcessGroup, open_store
-from sparring.cluster.replicas.replica import (
-    ITERATE,
-    JOIN,
-    MIXES,
-    RESTORE,
-    SETTINGS,
-    STATE,
-    SUMMED,
-    ReplicaShare,
-    packed,
-    plain_settings,
-    state_of,
-    unpacked,
-)
+from sparring.cluster.replicas.replica import ReplicaShare
 from sparring.cluster.wrapper import PPOWrapper
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
@@ -128,7 +116,7 @@ class ReplicatedPPO(PPOWrapper):
         )
         self._replies()  # "ready"
         store, port = open_store(host)
-        self._send(Message(JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
+        self._send(Message(replica.JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
         options: dict[str, Any] = {"timeout_s": timeout_s, "device": str(self.ppo.device)}
         self.ppo.process_group = TorchProcessGroup(
             store, share.rank, share.size, host=host, **options
@@ -158,7 +146,7 @@ class ReplicatedPPO(PPOWrapper):
     def iterate(self, progress: float) -> list[Report]:
         """Play and learn once, in all replicas."""
         try:
-            self._send(Message(ITERATE, {"progress": progress}))
+            self._send(Message(replica.ITERATE, {"progress": progress}))
             (report,) = self.ppo.iterate(progress)
             return [self._merged(report, self._replies())]
         except DivergedError:
@@ -198,7 +186,7 @@ class ReplicatedPPO(PPOWrapper):
             **finished.stats(),
             **stat_metrics(self.ppo.rules.stats, counts.tolist()),
         }
-        for name in SUMMED:
+        for name in replica.SUMMED:
             stats[name] += sum(other["stats"][name] for other in reports)
         totals = {
             name: getattr(report, name) + sum(int(other[name]) for other in reports)
@@ -222,7 +210,8 @@ class ReplicatedPPO(PPOWrapper):
             weights = {part: list(each) for part, each in overrides.rewards.items()}
             self.call(Message(game_messages.REWARDS, {"rewards": weights}))
         if overrides.settings is not None:
-            self.call(Message(SETTINGS, {"settings": plain_settings(overrides.settings)}))
+            settings = replica.plain_settings(overrides.settings)
+            self.call(Message(replica.SETTINGS, {"settings": settings}))
 
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
@@ -234,7 +223,7 @@ class ReplicatedPPO(PPOWrapper):
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
         self.ppo.set_mixes(mixes)
         filled = [[name, list(players.items())] for name, players in mixes.items()]
-        self.call(Message(MIXES, {"filled": filled}))
+        self.call(Message(replica.MIXES, {"filled": filled}))
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in the games of all replicas."""
@@ -251,9 +240,9 @@ class ReplicatedPPO(PPOWrapper):
         If a replica has ended, its games are lost and an update may be unfinished: then no games
         are saved.
         """
-        saved, states = self.ppo.snapshot(), [state_of(self.ppo)]
+        saved, states = self.ppo.snapshot(), [replica.state_of(self.ppo)]
         if not self._broken:
-            states += map(unpacked, self.call(Message(STATE)))
+            states += map(replica.unpacked, self.call(Message(replica.STATE)))
         totals = {name: sum(int(state.meta[name]) for state in states) for name in COUNTS}
         meta = {**saved.meta, **totals, REPLICAS: [state.meta for state in states]}
         if self._broken:
@@ -274,7 +263,7 @@ class ReplicatedPPO(PPOWrapper):
                 f"replicas {len(counts)}"
             )
         for rank, other in enumerate(self.others, 1):
-            other.send(packed(RESTORE, replica_snapshot(snapshot, rank, counts)))
+            other.send(replica.packed(replica.RESTORE, replica_snapshot(snapshot, rank, counts)))
         self.ppo.restore(replica_snapshot(snapshot, 0, counts))
         self._replies()
 

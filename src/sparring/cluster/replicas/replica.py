@@ -106,20 +106,16 @@ class Replica:
         return Message("reply")
 
     def _join(self, payload: Mapping[str, Any]) -> None:
-        from sparring.cluster.replicas.process_group import (
-            TorchProcessGroup,
-            find_store,
-            own_address,
-        )
+        from sparring.cluster.replicas import process_group
 
         host, port, share = payload["host"], payload["port"], self.share
-        place: dict[str, Any] = {
+        options: dict[str, Any] = {
             "timeout_s": payload["timeout_s"],
             "device": str(self.learner.device),
         }
-        place["host"] = own_address(host, port)
-        self.learner.process_group = TorchProcessGroup(
-            find_store(host, port), share.rank, share.size, **place
+        options["host"] = process_group.own_address(host, port)
+        self.learner.process_group = process_group.TorchProcessGroup(
+            process_group.find_store(host, port), share.rank, share.size, **options
         )
 
 
