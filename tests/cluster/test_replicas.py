@@ -196,7 +196,7 @@ def test_a_run_whose_replica_dies_is_saved_and_goes_on(tmp_path: Path) -> None:
             killed.append(pid)
 
     settings = {**SMALL, "replicas": 2, "name": "a", "runs": str(tmp_path), "quiet": True}
-    with pytest.raises(LostError, match="is saved with games that begin anew"):
+    with pytest.raises(LostError, match="is saved without its games"):
         sparring.train("tic_tac_toe", **settings, on_update=kill)
     events = json.loads((tmp_path / "a" / "events.json").read_text())
     assert [event["event"] for event in events if event["event"] == "lost"] == ["lost"]
