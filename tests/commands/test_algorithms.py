@@ -77,9 +77,9 @@ def test_runs_go_on_are_drawn_played_and_listed(
         assert main(["render", run, "--out", str(tmp_path / f"{name}.svg")]) == 0
     assert main(["arena", str(runs / "dqn"), str(runs / "sac"), "careful", "--games", "8"]) == 0
     page = (runs / "dqn" / "plot.html").read_text()
-    for title in ("Samples trained per decision", "Replay: share that is full", "Loss of values"):
+    for title in ("Samples trained per decision", "Replay: share that is full", "Q loss"):
         assert title in page
-    assert "Temperature: worth of entropy" in (runs / "sac" / "plot.html").read_text()
+    assert "Temperature (entropy coefficient)" in (runs / "sac" / "plot.html").read_text()
     capsys.readouterr()
     assert main(["runs", "--runs", str(runs), "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["runs"]

@@ -137,7 +137,7 @@ def test_what_a_curriculum_changes_is_drawn() -> None:
     }
     drawn = {chart.title: chart for chart in make_charts(curves)}
     assert [s.name for s in drawn["Reward weights"].series] == ["closeness", "touch"]
-    assert drawn["How often who is met"].form == "percent"
+    assert drawn["Share of games per opponent"].form == "percent"
     common = make_common_charts({"a": curves, "b": curves})
     assert [chart.title for chart in common] == ["Phase of the curriculum"]
 

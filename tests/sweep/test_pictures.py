@@ -61,7 +61,7 @@ def told_of(sheet: SweepChart) -> dict[str, list[Any]]:
     for axes in figure_of(sheet).axes:
         for line in axes.lines:
             if line.get_gid():
-                name = line.get_gid().removeprefix("told ").partition(":")[0]
+                name = line.get_gid().removeprefix("tooltip ").partition(":")[0]
                 found.setdefault(name, []).append(line)
     return found
 

@@ -92,6 +92,6 @@ def test_networks_that_no_browser_computes_are_refused_by_name(tmp_path, capsys)
     assert "16 bytes of memory behind the observation has no passes" in capsys.readouterr().err
     own = cached_pool("own_envs:make_cards", 1).rules
     policy = Policy(own, make_net(own, NetConfig(hidden=(8,))), name="cards")
-    with pytest.raises(ConfigError, match="cards plays an environment of your own"):
+    with pytest.raises(ConfigError, match="cards plays the custom environment"):
         agent_page(policy, "cards")
     assert not (tmp_path / "agent.html").exists()

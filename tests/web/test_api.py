@@ -131,7 +131,7 @@ REFUSED = [
     ({"obs": {}, "mask": [1] * 9}, 422, "obs: expected `str | array | null`, got `object`"),
     ({"obs": [0] * 32}, 422, "legal one of the 9 actions"),
     ({"obs": [0] * 32, "mask": [0] * 9}, 422, "no action is legal"),
-    ({"obs": [0] * 32, "mask": [2] * 9}, 422, "1 is legal, 0 is not"),
+    ({"obs": [0] * 32, "mask": [2] * 9}, 422, "1 for legal and 0 for illegal"),
     ({"numbers": [0] * 18, "mask": [1] * 9}, 422, "has 19; there is 18 of them"),
     ({"numbers": [0.5] * 19, "mask": [1] * 9}, 422, "multiple of"),
     ({"numbers": [999] * 19, "mask": [1] * 9}, 422, "out of its range"),
@@ -398,8 +398,8 @@ def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_qu
     for action in (8, 4, 0, 2, None):
         if state.seat == 0:
             obs, mask = state.decision()
-            held = in_base64(mine.before(0).tobytes())
-            row = np.concatenate([obs[0], mine.before(0)[0]])
+            held = in_base64(mine.memory_of(0).tobytes())
+            row = np.concatenate([obs[0], mine.memory_of(0)[0]])
             ways = [
                 {"replay": {"actions": played}, "memory": memory},
                 {"obs": obs[0].tolist(), "mask": mask[0].tolist(), "memory": held},
@@ -411,7 +411,7 @@ def test_what_an_agent_remembers_comes_with_its_answer_and_goes_with_the_next_qu
             assert all(answer == answers[0][1] for _, answer in answers)
             assert answers[0][1]["action"] == mine.action(state)
             memory = answers[0][1]["memory"]
-            assert memory == in_base64(mine.before(0).tobytes())
+            assert memory == in_base64(mine.memory_of(0).tobytes())
         if action is not None:
             state.apply(action)
             played.append(action)

@@ -74,11 +74,11 @@ def test_modules_run_once_each_after_what_they_need(app):
         ("const a = 1;\nconst b = await a;\n", "x.js:2.*no await"),
         ("function f() {\n  return import(g);\n}\n", "x.js:2.*only /app/play/source.js"),
         ("const a = import.meta.url;\n", "x.js:1.*import.meta"),
-        ('const a = "</script>";\n', "x.js:1.*would end the script"),
+        ('const a = "</script>";\n', "x.js:1.*would end the inline script"),
         ('import { gone } from "/app/y.js";\n', "/app/y.js exports no gone"),
-        ('import { gone } from "/app/z.js";\n', "x.js: there is no /app/z.js"),
-        ('import { gone } from "/app/../z.js";\n', "x.js: there is no /app/../z.js"),
-        ('import { b } from "/app/circle.js";\nexport const a = 1;\n', "circle: .*x.js"),
+        ('import { gone } from "/app/z.js";\n', "x.js: no file /app/z.js"),
+        ('import { gone } from "/app/../z.js";\n', "x.js: no file /app/../z.js"),
+        ('import { b } from "/app/circle.js";\nexport const a = 1;\n', "circular imports: .*x.js"),
     ],
 )
 def test_what_cannot_be_bundled_is_refused_with_its_line(app, text, told):

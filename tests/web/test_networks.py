@@ -205,7 +205,7 @@ def test_a_cut_network_is_refused(keep):
 def test_a_network_with_memory_is_refused():
     rules = Rules("tic_tac_toe")
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,)), memory=16), name="mine")
-    with pytest.raises(ConfigError, match="mine stays outside of a browser: 16 bytes of memory"):
+    with pytest.raises(ConfigError, match="mine cannot run in a browser: 16 bytes of memory"):
         pack_network(policy)
 
 
@@ -229,7 +229,7 @@ def test_a_module_of_somebodys_own_is_refused_by_name():
 def test_somebodys_own_environment_is_refused():
     rules = CustomRules("mine:make", seats=1, rows=1, actions=2, numbers=4)
     policy = Policy(rules, make_net(rules, NetConfig(hidden=(8,))), name="x")
-    with pytest.raises(ConfigError, match="an environment of your own"):
+    with pytest.raises(ConfigError, match="the custom environment"):
         pack_network(policy)
 
 

@@ -104,18 +104,18 @@ def test_numbers_that_are_none_are_null(client, tmp_path: Path) -> None:
 def test_a_follower_hears_what_is_new_and_when_a_run_went_back(tmp_path: Path) -> None:
     run = make_run(tmp_path, "one")
     follower = CurveFollower(run)
-    assert follower.news() == ({}, False)
+    assert follower.read_new() == ({}, False)
     add_points(run, range(41, 43))
-    fresh, cut = follower.news()
+    fresh, cut = follower.read_new()
     assert (fresh["losses/entropy"]["update"], cut) == ([41, 42], False)
     # An evaluation ends later than the updates after it.
     add(run, 35, {"eval/late/win": 0.5})
-    assert follower.news()[0]["eval/late/win"]["update"] == [35]
+    assert follower.read_new()[0]["eval/late/win"]["update"] == [35]
     with sqlite3.connect(run / "metrics.sqlite") as db:
         db.execute("DELETE FROM metrics WHERE update_number > 30")
-    assert follower.news() == ({}, True)
+    assert follower.read_new() == ({}, True)
     add_points(run, range(31, 32))
-    assert follower.news()[0]["losses/entropy"]["update"] == [31]
+    assert follower.read_new()[0]["losses/entropy"]["update"] == [31]
 
 
 def test_runs_are_compared_as_the_command_does(client, tmp_path: Path) -> None:

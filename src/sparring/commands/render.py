@@ -219,7 +219,7 @@ def film_env(config: RenderConfig, rules: Rules, words: list[str], policy: Any) 
     reel = RenderedFrames(frames, fps, config.width if config.width != RenderConfig.width else 0)
     with finished(out) as unfinished:
         if out.suffix == ".png":
-            reel.draw(reel.shots[-1]).save(unfinished, "PNG")
+            reel.draw(reel.frames[-1]).save(unfinished, "PNG")
             return players, results, {"frames": 0, "seconds": 0.0}
         write_reel(reel, unfinished, out.suffix, fps)
     return players, results, {"frames": len(frames), "seconds": len(frames) / fps}

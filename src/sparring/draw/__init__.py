@@ -1,1 +1,1 @@
-"""Everything that is drawn: curves of runs, and games as pictures."""
+"""Drawing: charts of runs, pictures and films of games, tables in a terminal."""

@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: columns are dropped, no word is ever broken."""
+"""Tables that fit a terminal: columns are dropped, words are never broken."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from sparring.draw.text_charts import shorten_middle
 from sparring.errors import printable
 
 MIN_NAME = 24
-"""Cells that the names in the first column may take on any terminal."""
+"""Minimum width of the names in the first column, in cells."""
 MIN_PROSE = 20
-"""Cells that a column of sentences needs, lest it becomes a tower."""
+"""Minimum width of a column of sentences, in cells."""
 GAP = 2
 
 
 class Columns(Table):
-    """A table that knows which of its columns matter least."""
+    """A table whose least important columns are dropped if it does not fit."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Columns(Table):
         lines: bool = True,
         ascii_only: bool = False,
     ) -> None:
-        """Start with a header.
+        """Make a table with a header.
 
         numbers: columns that align right; their cells are never wrapped.
-        least: columns to do without, the first of them first. The others follow from the right;
-            the first column always stays.
-        lines: draw one under the header.
-        ascii_only: spell out what has no likeness of one letter.
+        least: columns to drop, in this order; then the others from the right. The first column
+            always stays.
+        lines: draw a line under the header.
+        ascii_only: write `±` as `+-`.
         """
         super().__init__(
             box=box.SIMPLE_HEAD if lines else None,
@@ -62,18 +62,18 @@ class Columns(Table):
         style: StyleType | None = None,
         end_section: bool = False,
     ) -> None:
-        """Add a line. Cells are letters: nothing in them steers the terminal."""
+        """Add a row; control characters in cells are escaped."""
         cells = tuple(printable(c) if isinstance(c, str) else c for c in cells)
         if self.ascii_only:
             cells = tuple(c.replace("±", "+-") if isinstance(c, str) else c for c in cells)
         super().add_row(*cells, style=style, end_section=end_section)
 
     def whole(self) -> Table:
-        """Return the table with all columns, every cell in one line."""
+        """Return the table with all columns, without wrapping."""
         return self._with(dict(enumerate(self._wanted())))
 
     def fit(self, width: int) -> tuple[Table, list[str]]:
-        """Return the table in so many cells, and the columns that found no room."""
+        """Return the table in a width of cells, and the dropped columns."""
         sizes = dict(enumerate(self._wanted()))
         least = [self._narrowest(at, width) for at in sizes]
         for name in self.least:
@@ -88,14 +88,14 @@ class Columns(Table):
         return self._with(sizes), [name for at, name in enumerate(self.names) if at not in sizes]
 
     def _wanted(self) -> list[int]:
-        """How wide the columns would like to be."""
+        """Return the widths of columns without wrapping."""
         return [
             max(longest_line(text) for text in (name, *texts(column.cells)))
             for name, column in zip(self.names, self.columns, strict=True)
         ]
 
     def _narrowest(self, at: int, width: int) -> int:
-        """How narrow a column may become: at blanks it wraps, within words never."""
+        """Return the minimum width of a column, which wraps at blanks but not within words."""
         cells = texts(self.columns[at].cells)
         head, whole = longest_word(self.names[at]), max([0, *map(longest_line, cells)])
         if at == 0:  # a long name is shortened
@@ -107,7 +107,7 @@ class Columns(Table):
 
     def _with(self, sizes: dict[int, int]) -> Table:
         """Return a copy with these columns and widths."""
-        made = Table(
+        table = Table(
             box=self.box,
             show_edge=False,
             pad_edge=False,
@@ -118,33 +118,31 @@ class Columns(Table):
         )
         for at, size in sizes.items():
             column = self.columns[at]
-            made.add_column(column.header, justify=column.justify, width=size, overflow="fold")
+            table.add_column(column.header, justify=column.justify, width=size, overflow="fold")
         cells = [list(self.columns[at].cells) for at in sizes]
         for number, row in enumerate(self.rows):
             first, *others = (column[number] for column in cells)
             (name,) = texts([first])
             if longest_line(name) > sizes[0]:
                 first = shorten_middle(name, sizes[0])
-            made.add_row(first, *others, style=row.style, end_section=row.end_section)
-        return made
+            table.add_row(first, *others, style=row.style, end_section=row.end_section)
+        return table
 
 
 def total(sizes: Iterable[int]) -> int:
-    """Return the width of a table whose columns have these widths."""
-    found = list(sizes)
-    return sum(found) + GAP * len(found) - 1  # rich keeps a blank behind the last column
+    """Return the width of a table with columns of these widths."""
+    widths = list(sizes)
+    return sum(widths) + GAP * len(widths) - 1  # rich keeps a blank behind the last column
 
 
 def texts(cells: Iterable[object]) -> list[str]:
-    """Return cells without their looks."""
+    """Return cells as plain text."""
     return [cell.plain if isinstance(cell, Text) else str(cell) for cell in cells]
 
 
 def longest_line(text: str) -> int:
-    """Return the width of the widest line."""
     return max(cell_len(line) for line in text.split("\n"))
 
 
 def longest_word(text: str) -> int:
-    """Return the width of the widest word."""
     return max((cell_len(word) for word in text.split()), default=0)

@@ -1,4 +1,4 @@
-"""Short names of agents, for pictures and tables."""
+"""Short names of agents, for charts and tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ RUN = re.compile(
 
 
 def short_name(name: str) -> str:
-    """Return what tells an agent apart: skull_king-ppo-20261115-214501/120 is ppo 214501/120.
+    """Return a short name: skull_king-ppo-20261115-214501/120 becomes ppo 214501/120.
 
-    Of a run that was given a name, or of any other folder, that is the last part of its path.
+    For a run with its own name, or any other folder, that is the last part of its path.
     """
     parts = [part for part in name.rstrip("/").split("/") if part]
     number = ""
@@ -22,12 +22,12 @@ def short_name(name: str) -> str:
         if len(parts) > 1 and parts[-1] == "checkpoints":
             parts.pop()
     last = parts[-1] if parts else name
-    made = RUN.fullmatch(last)
-    return (f"{made['algo']} {made['more'] or made['time']}" if made else last) + number
+    match = RUN.fullmatch(last)
+    return (f"{match['algo']} {match['more'] or match['time']}" if match else last) + number
 
 
 def short_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Return short names; those that would no longer be told apart stay as they are."""
+    """Return short names; names whose short form is not unique stay unchanged."""
     short = {name: short_name(name) for name in names}
-    taken = list(short.values())
-    return tuple(short[name] if taken.count(short[name]) == 1 else name for name in names)
+    used = list(short.values())
+    return tuple(short[name] if used.count(short[name]) == 1 else name for name in names)

@@ -1,4 +1,4 @@
-"""Small pictures made of letters: bars and sparklines, also where only ASCII can be shown."""
+"""Bars and sparklines made of characters, also in ASCII."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ ASCII_FOR = {
     **dict(zip("━─╋┼│╭╮╰╯", "=-|||++++", strict=True)),
     **dict(zip("±–…·×²", "~-~,x2", strict=True)),
 }
-"""One letter of ASCII for each, so that what was laid out stays in place."""
+"""One ASCII character for each, so that the layout stays."""
 
 
 def is_ascii_only(console: Console, environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether other letters would not arrive: by the encoding, or because the locale is C."""
-    named = (environment.get(key) for key in ("LC_ALL", "LC_CTYPE", "LANG"))
-    return console.options.ascii_only or next(filter(None, named), "") in ("C", "POSIX")
+    """Whether a console shows ASCII only, by its encoding or the locale C."""
+    locales = (environment.get(key) for key in ("LC_ALL", "LC_CTYPE", "LANG"))
+    return console.options.ascii_only or next(filter(None, locales), "") in ("C", "POSIX")
 
 
 def to_ascii(text: str) -> str:
-    """Return a text of the same length with the likeness of every letter."""
+    """Return a text of the same length in ASCII."""
     return "".join(c if c.isascii() else ASCII_FOR.get(c, "?") for c in text)
 
 
 class AsciiRenderable:
-    """Something drawn by rich, in ASCII."""
+    """A rich renderable, converted to ASCII."""
 
     def __init__(self, content: RenderableType) -> None:
         self.content = content
@@ -44,7 +44,7 @@ class AsciiRenderable:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Return a name that fits; of a long one the middle is left out."""
+    """Return a text that fits; the middle of a long one is left out."""
     if cell_len(text) <= width:
         return text
     end = max((width - 1) // 2, 0)
@@ -53,7 +53,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def bar(share: float, width: int, *, tick: float = math.nan, style: str = "green") -> Text:
-    """Return a bar from 0 to 1; a tick across it marks a share to compare with."""
+    """Return a bar from 0 to 1; the tick marks a share to compare with."""
     full = int(min(max(share, 0.0), 1.0) * width + 1e-9)  # 0.29 * 100 is a little less than 29
     drawn = Text.assemble(("━" * full, style), ("─" * (width - full), "dim"), no_wrap=True)
     if math.isnan(tick) or not width:
@@ -66,11 +66,12 @@ def bar(share: float, width: int, *, tick: float = math.nan, style: str = "green
 def sparkline(
     values: Sequence[float], width: int, *, low: float = math.nan, high: float = math.nan
 ) -> str:
-    """Return a series as letters of growing height, from `low` to `high` or over its own range."""
-    known = [value for value in values if math.isfinite(value)]
-    if not known or width < 1:
+    """Return a series as characters of growing height, from `low` to `high` or over its range."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite or width < 1:
         return ""
-    shown = [mean(known, at, min(width, len(known))) for at in range(min(width, len(known)))]
+    count = min(width, len(finite))
+    shown = [mean(finite, i, count) for i in range(count)]
     bottom = min(shown) if math.isnan(low) else low
     top = max(shown) if math.isnan(high) else high
     if top <= bottom:
@@ -79,7 +80,7 @@ def sparkline(
     return "".join(LEVELS[min(max(int(step), 0), len(LEVELS) - 1)] for step in steps)
 
 
-def mean(values: Sequence[float], at: int, parts: int) -> float:
-    """Return the mean of one of so many equal parts of a series."""
-    some = values[at * len(values) // parts : (at + 1) * len(values) // parts]
-    return sum(some) / len(some)
+def mean(values: Sequence[float], index: int, parts: int) -> float:
+    """Return the mean of one of `parts` equal parts of a series."""
+    part = values[index * len(values) // parts : (index + 1) * len(values) // parts]
+    return sum(part) / len(part)

@@ -1,7 +1,7 @@
-"""An agent as one file: rules, bots, network and looks in a page that needs nothing else.
+"""An agent as one HTML file with rules, bots, network and user interface.
 
-Scripts and styles stand in the page and are named by their hashes, so that its policy can forbid
-everything else: no request of any kind is possible from it.
+Scripts and styles are inline, and the content security policy allows them by their hashes and
+nothing else: the page cannot send any request.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from sparring.web.description import describe_rules, wasm_file
 from sparring.web.networks import header_of, pack_network
 
 MARK = "sparring agent file"
-"""What the page says of itself; a file without it is never replaced."""
+"""Generator mark of the page; a file without it is never overwritten."""
 STYLES = ("style.css", "play/play.css", "agent.css")
 IMPORTED = re.compile(r'@import url\("(/[^"]+)"\);')
 NOT_IN_NAMES = re.compile(r"[+,=@\s]+")
-"""What means something in the address of a table, and so cannot be in a player's name there."""
+"""Separators in the address of a game, which player names must not contain."""
 
 
 def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str, Any]]:
-    """Return the page, how many bytes its parts take in it, and what it says about the agent.
+    """Return the page, the bytes of its parts, and the description of the agent.
 
-    word: what the policy was loaded by.
+    word: name by which the policy was loaded.
     """
     game = policy.rules.name
-    network = pack_network(policy)  # first: it says what cannot play in a browser
+    network = pack_network(policy)  # first, as it rejects what a browser cannot run
     about = describe_agent(policy, word)
     parts = {
         "wasm": compress(wasm_file(game).read_bytes()),
@@ -64,7 +64,7 @@ def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str
 
 
 def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
-    """Return what the page says about an agent. word: what it was loaded by."""
+    """Return the description of an agent. word: name by which it was loaded."""
     results, when = strength_of(policy, word)
     meta, header = policy.meta, header_of(policy)
     run, _, checkpoint = str(meta.get("loaded_from", policy.name)).rpartition("/")
@@ -97,7 +97,7 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
 
 
 def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:
-    """Return what matches said about this very network, by opponent, and when they were played."""
+    """Return the results of matches of this network, by opponent, and when they were played."""
     folder = locate(word)
     for place in [folder, *folder.parents][:3] if folder else []:
         found = read_json(place / RESULTS)
@@ -107,16 +107,16 @@ def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:
 
 
 def compress(raw: bytes) -> str:
-    """Return bytes as text, the shortest that a browser unpacks by itself."""
+    """Return gzipped bytes as base64 text."""
     return base64.b64encode(gzip.compress(raw, 9, mtime=0)).decode()
 
 
 def start_script(game: str) -> str:
-    own = (GAMES / game / "page.js").is_file()
+    has_page = (GAMES / game / "page.js").is_file()
     lines = ['import { startAgent } from "/app/agent.js";']
-    if own:
+    if has_page:
         lines.append(f'import {{ page }} from "/games/{game}/page.js";')
-    return bundle("\n".join([*lines, f"startAgent({'page' if own else 'null'});", ""]))
+    return bundle("\n".join([*lines, f"startAgent({'page' if has_page else 'null'});", ""]))
 
 
 def styles_of(game: str) -> str:
@@ -127,13 +127,13 @@ def styles_of(game: str) -> str:
 
 
 def inline_imports(file: Path) -> str:
-    """Return a style with those that it imports in their places."""
+    """Return a style sheet with its imports inlined."""
     text = file.read_text("utf-8")
     return IMPORTED.sub(lambda found: inline_imports(resolve_address(found[1], str(file))), text)
 
 
 def content_policy(scripts: list[str], style: str) -> str:
-    """Return what the page may run and load: what stands in it, and nothing from anywhere."""
+    """Return the content security policy: inline parts only."""
     allowed = " ".join(f"'{hash_of(script)}'" for script in scripts)
     return "; ".join(
         (
@@ -148,12 +148,12 @@ def content_policy(scripts: list[str], style: str) -> str:
 
 
 def hash_of(text: str) -> str:
-    """Return the name under which a policy allows a text."""
+    """Return the hash of an inline part for the policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def icon() -> str:
-    """Return the icon as an address that holds it."""
+    """Return the icon as a data URL."""
     raw = base64.b64encode((APP / "icon.svg").read_bytes()).decode()
     return f"data:image/svg+xml;base64,{raw}"
 

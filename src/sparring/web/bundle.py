@@ -1,9 +1,8 @@
-"""The modules of the front end as one plain script, for a page that is opened from a disk.
+"""Bundles the JavaScript modules of the web app into one script, for a page opened from disk.
 
-A browser does not load modules from file:// addresses. Ours are written in a narrow form, so that
-no parser is needed: names are imported at the top from absolute addresses and exported where they
-are declared. Each module becomes a function that returns its exports; they run in the order in
-which they need each other.
+A browser does not load modules from file:// addresses. The modules follow narrow rules, so that no
+parser is needed: they import names at the top from absolute addresses and export names where they
+are declared. Each module becomes a function that returns its exports, in dependency order.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ EXPORT = re.compile(
 )
 MEMBER = re.compile(r"[A-Za-z_$][\w$]*(?: as [A-Za-z_$][\w$]*)?")
 DYNAMIC_IMPORTER = "/app/play/source.js"
-"""The one module that may import while it runs: a game's page, from the server."""
+"""The one module with a dynamic import: of a game's page, from the server."""
 FORBIDDEN = (
     (re.compile(r"^import\b", re.M), 'write import { a, b } from "/app/x.js";'),
     (re.compile(r"^export\b", re.M), "export function, async function, const or class"),
@@ -34,24 +33,24 @@ FORBIDDEN = (
         "no await outside functions",
     ),
     (re.compile(r"\bimport\.meta\b"), "there is no import.meta in a plain script"),
-    (re.compile(r"</script|<!--|<script", re.I), "this would end the script it is put into"),
+    (re.compile(r"</script|<!--|<script", re.I), "this would end the inline script"),
 )
 DYNAMIC_IMPORT = re.compile(r"\bimport\(")
 
 
 @dataclass(frozen=True)
 class JsModule:
-    """One file: what it needs, what it offers, and its code without saying so."""
+    """Imports, exports and code of a module."""
 
     address: str
     imports: tuple[tuple[str, str], ...]
-    """(what stands between the braces, address)."""
+    """(names between the braces, address)."""
     exports: tuple[str, ...]
     code: str
 
 
 def bundle(entry: str) -> str:
-    """Return one script that runs a piece of code and all that it imports."""
+    """Return one script of some code and all modules that it imports."""
     modules = list(dependency_order(read_module(entry, "the start of the page")))
     names = {module.address: f"module{at}" for at, module in enumerate(modules)}
     parts = [wrap_module(module, names) for module in modules]
@@ -59,7 +58,7 @@ def bundle(entry: str) -> str:
 
 
 def wrap_module(module: JsModule, names: dict[str, str]) -> str:
-    """Return a module as a function that is called at once."""
+    """Return a module as an immediately called function."""
     taken = [
         f"const {{ {members.replace(' as ', ': ')} }} = {names[address]};"
         for members, address in module.imports
@@ -76,7 +75,7 @@ def wrap_module(module: JsModule, names: dict[str, str]) -> str:
 
 
 def dependency_order(entry: JsModule) -> Iterator[JsModule]:
-    """Yield modules, those that others need first."""
+    """Yield modules, dependencies first."""
     known: dict[str, JsModule] = {}
     done: set[str] = set()
     waiting: list[str] = []
@@ -86,7 +85,7 @@ def dependency_order(entry: JsModule) -> Iterator[JsModule]:
             return
         if module.address in waiting:
             circle = " -> ".join([*waiting[waiting.index(module.address) :], module.address])
-            raise SparringError(f"modules need each other in a circle: {circle}; cut it somewhere")
+            raise SparringError(f"circular imports: {circle}")
         waiting.append(module.address)
         for members, address in module.imports:
             if address not in known:
@@ -104,7 +103,7 @@ def dependency_order(entry: JsModule) -> Iterator[JsModule]:
 
 
 def read_module(text: str, address: str) -> JsModule:
-    """Take a module apart; one that is not of our form is refused, with the line that is not."""
+    """Parse a module; reject one that does not follow the rules, with the line."""
     imports = tuple((" ".join(m[1].split()).rstrip(","), m[2]) for m in IMPORT.finditer(text))
     exports = tuple(match[1] for match in EXPORT.finditer(text))
     code = EXPORT.sub("", IMPORT.sub("", text))
@@ -112,7 +111,7 @@ def read_module(text: str, address: str) -> JsModule:
         if found := pattern.search(code):
             raise bundle_error(text, address, line_at(code, found.start()), advice)
     if address != DYNAMIC_IMPORTER and (found := DYNAMIC_IMPORT.search(code)):
-        advice = f"only {DYNAMIC_IMPORTER} may import while it runs"
+        advice = f"only {DYNAMIC_IMPORTER} may use a dynamic import"
         raise bundle_error(text, address, line_at(code, found.start()), advice)
     for members, _ in imports:
         for member in members.split(", "):
@@ -126,22 +125,22 @@ def line_at(text: str, place: int) -> str:
 
 
 def bundle_error(text: str, address: str, found: str, advice: str) -> SparringError:
-    """Say where a module leaves the form that can be bundled, and what to write instead."""
+    """Return the error of a line that cannot be bundled, with what to write instead."""
     line = text[: max(text.find(found), 0)].count("\n") + 1
     return SparringError(f"{address}:{line}: {found.strip()[:80]!r} cannot be bundled; {advice}")
 
 
 def imported_names(members: str) -> list[str]:
-    """Return the names that are imported, as the other module has them."""
+    """Return the imported names, without their aliases."""
     return [member.split(" as ")[0] for member in members.split(", ")]
 
 
 def resolve_address(address: str, needed_by: str = "") -> Path:
-    """Return the file behind an address of the server."""
+    """Return the file of an address of the server."""
     top, _, rest = address.lstrip("/").partition("/")
     folder = {"app": APP, "games": GAMES}.get(top)
     path = folder / rest if folder else None
     if path is None or ".." in rest or not path.is_file():
         by = f"{needed_by}: " if needed_by else ""
-        raise SparringError(f"{by}there is no {address}; addresses begin with /app/ or /games/")
+        raise SparringError(f"{by}no file {address}; addresses begin with /app/ or /games/")
     return path

@@ -1,4 +1,4 @@
-"""The curves of a run as a page wants them: few enough points, and those that are new."""
+"""Curves of a run for the web app: downsampled, or only the new points."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sparring.store.sqlite import EmptyDatabaseError, open_for_reading
 from sparring.training.records.metrics import FILE, TABLE, MetricsError, explain
 
 MAX_POINTS = 1000
-"""Points of a curve; a screen has no more columns."""
+"""Per curve; a screen has no more columns."""
 MAX_CURVES = 5000
 LIMIT_S = 20.0
-"""Processor time that the curves of one run may take."""
+"""CPU time limit of reading the curves of one run."""
 READ_ERRORS = (sqlite3.Error, TypeError, ValueError, OverflowError)
-"""What is raised by a file that holds something else than numbers."""
+"""Errors of a damaged file."""
 NAMES = """
 WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM metrics
@@ -28,7 +28,7 @@ WITH RECURSIVE names(name) AS (
 )
 SELECT name FROM names WHERE name IS NOT NULL
 """
-"""Jumps from name to name, where DISTINCT would read every row."""
+"""Finds each next name by index, where DISTINCT would read every row."""
 POINTS = "SELECT update_number, seconds, value FROM metrics WHERE name = ? AND update_number >= ?"
 ENDS = """
 SELECT min(update_number), max(update_number) FROM metrics WHERE name = ? AND update_number >= ?
@@ -37,18 +37,18 @@ EXTREMES = """
 SELECT update_number, seconds, {which}(value) FROM metrics WHERE name = ? AND update_number >= ?
 GROUP BY (update_number - ?) * ? / ?
 """
-"""The lowest or highest value of every stretch, and where it was."""
+"""The lowest or highest value of every bucket, with its update."""
 
 Point = tuple[int, float, float | None]
 
 
 def read_curves(
-    run: Path, *, after: int = -1, most: int = MAX_POINTS, only: Sequence[str] = ()
+    run: Path, *, after: int = -1, max_points: int = MAX_POINTS, only: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return the curves of a run from an update on, each thinned to at most so many points.
+    """Return the curves of a run after an update, each with at max_points `max_points` points.
 
-    Every curve is read on its own: nobody who writes waits for the whole of a long run.
-    only: beginnings of names.
+    Each curve is read on its own, so that the writing process never waits long.
+    only: prefixes of names.
     """
     path = run / FILE
     if not mode_of(path):
@@ -57,7 +57,7 @@ def read_curves(
         with open_for_reading(path, TABLE, timeout_s=LIMIT_S) as db:
             names = read_names(db)
             wanted = [name for name in names if not only or name.startswith(tuple(only))]
-            curves = {name: read_downsampled(db, name, after + 1, most) for name in wanted}
+            curves = {name: read_downsampled(db, name, after + 1, max_points) for name in wanted}
         last = max((points[-1][0] for points in curves.values() if points), default=after)
         return {"last": last, "curves": {name: as_columns(p) for name, p in curves.items() if p}}
     except EmptyDatabaseError:
@@ -73,8 +73,8 @@ def read_names(db: sqlite3.Connection) -> list[str]:
     return [name for name in found if isinstance(name, str)]
 
 
-def read_downsampled(db: sqlite3.Connection, name: str, first: int, most: int) -> list[Point]:
-    """Return the first and last point of a curve, and the extremes of every stretch between."""
+def read_downsampled(db: sqlite3.Connection, name: str, first: int, max_points: int) -> list[Point]:
+    """Return the first and last point of a curve, and the extremes of every bucket."""
 
     def ask(query: str, *values: Any) -> list[Any]:
         return db.execute(query, values).fetchall()
@@ -83,20 +83,20 @@ def read_downsampled(db: sqlite3.Connection, name: str, first: int, most: int) -
     if begin is None:
         return []
     span = end - begin + 1
-    if span <= most:
+    if span <= max_points:
         return ask(POINTS, name, first)
-    stretches = (most - 2) // 2
+    buckets = (max_points - 2) // 2
     found: set[Point] = set()
     for which in ("min", "max"):
         query = EXTREMES.format(which=which)
-        found.update(ask(query, name, first, begin, stretches, span))
+        found.update(ask(query, name, first, begin, buckets, span))
     ends = f"{POINTS} AND update_number IN ({int(begin)}, {int(end)})"
     found.update(ask(ends, name, first))
     return sorted(found, key=lambda point: point[0])
 
 
 def as_columns(points: Sequence[Point]) -> dict[str, list[Any]]:
-    """Return points as lists by column; what is no number is null."""
+    """Return points as lists by column; NaN and infinity become null."""
     updates, seconds, values = zip(*points, strict=True)
     return {
         "update": list(updates),
@@ -106,19 +106,19 @@ def as_columns(points: Sequence[Point]) -> dict[str, list[Any]]:
 
 
 class CurveFollower:
-    """Reads what was written since it looked last, curve by curve.
+    """Reads the points of all curves since the last read.
 
-    Evaluations end later than the update that they measure, so every curve has an end of its own.
+    Evaluations end later than the update that they measure, so every curve has its own end.
     """
 
     def __init__(self, run: Path) -> None:
         self.path = run / FILE
         self.ends: dict[str, int] = {}
-        """The last update that was seen, by curve."""
-        self.begun = False
+        """The last update read, by curve."""
+        self.started = False
 
-    def news(self) -> tuple[dict[str, Any], bool]:
-        """Return new points by curve, and whether some that were seen are gone: a run went back."""
+    def read_new(self) -> tuple[dict[str, Any], bool]:
+        """Return new points by curve, and whether old ones are gone: a run was reset."""
         if not mode_of(self.path):
             return {}, False
         try:
@@ -130,35 +130,35 @@ class CurveFollower:
             raise MetricsError(read_error(self.path.parent, wrong)) from wrong
 
     def read(self, db: sqlite3.Connection) -> tuple[dict[str, Any], bool]:
-        """Return what a connection shows that was not there before."""
+        """Return the new points in a database."""
 
         def fetch(query: str, *values: Any) -> list[Any]:
             return db.execute(query, values).fetchall()
 
         names = read_names(db)
-        fresh: dict[str, list[Point]] = {}
-        cut = any(name not in names for name in self.ends)
+        new_points: dict[str, list[Point]] = {}
+        was_reset = any(name not in names for name in self.ends)
         for name in names:
             seen = self.ends.get(name)
-            if seen is None and not self.begun:  # what was there before is no news
+            if seen is None and not self.started:  # the page has the old points
                 self.ends[name] = fetch(ENDS, name, 0)[0][1]
                 continue
             points = fetch(POINTS, name, -1 if seen is None else seen)
             if seen is not None and (not points or points[0][0] != seen):
-                cut = True
+                was_reset = True
                 continue
             new = points if seen is None else points[1:]
             if new:
-                fresh[name] = new
+                new_points[name] = new
                 self.ends[name] = new[-1][0]
-        self.begun = True
-        if cut:
-            self.ends, self.begun = {}, False
+        self.started = True
+        if was_reset:
+            self.ends, self.started = {}, False
             self.read(db)
             return {}, True
-        return {name: as_columns(points) for name, points in fresh.items()}, False
+        return {name: as_columns(points) for name, points in new_points.items()}, False
 
 
 def read_error(run: Path, wrong: Exception) -> str:
-    """Say what is wrong with a run's curves, without the place where it lies."""
+    """Return the error of a run's curves without the path of the run."""
     return explain(Path(run.name), wrong)

@@ -1,4 +1,4 @@
-"""Runs as they go on: one watcher looks at the files, any number of viewers hear of it."""
+"""Live updates of runs as server-sent events: one poller per run for all subscribers."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from sparring.web.security import ANSWER_S
 from sparring.web.workers import WORKERS
 
 POLL_S = 0.3
-"""How often files are looked at while somebody watches. Shorter shows sooner and costs more."""
+"""Interval in which the files of a watched run are read. Shorter is more current and costs more."""
 LIST_POLL_S = 1.0
 """The same for the list of all runs."""
 HEARTBEAT_S = 10.0
-"""How often a viewer hears something at least, so that both ends notice when the other is gone."""
+"""Maximum time between messages, so that both ends notice a lost connection."""
 MAX_SUBSCRIBERS = 64
 MAX_QUEUED = 256
-"""Messages that a slow viewer may be behind; then it has to begin anew."""
+"""Messages queued for a slow subscriber; then its stream ends and it reconnects."""
 HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
@@ -44,31 +44,31 @@ def sse_message(event: str, value: Any, number: int | None = None) -> bytes:
 
 
 class Subscriber:
-    """Somebody who watches: messages wait here until they are sent."""
+    """A connected page with its queue of messages."""
 
     def __init__(self) -> None:
-        self.waiting: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(MAX_QUEUED)
 
     def put(self, text: bytes | None) -> None:
-        """Leave a message; for one who is too far behind the stream ends, and it comes again."""
+        """Queue a message; if the queue is full, end the stream, so that the page reconnects."""
         try:
-            self.waiting.put_nowait(text)
+            self.queue.put_nowait(text)
         except asyncio.QueueFull:
-            while not self.waiting.empty():
-                self.waiting.get_nowait()
-            self.waiting.put_nowait(None)
+            while not self.queue.empty():
+                self.queue.get_nowait()
+            self.queue.put_nowait(None)
 
 
 @dataclass
 class WatchedRun:
-    """A run with viewers, or the list of all runs."""
+    """A run, or the list of all runs, with its subscribers."""
 
-    viewers: set[Subscriber] = field(default_factory=set)
+    subscribers: set[Subscriber] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
 
 class LiveUpdates:
-    """Looks at runs that somebody watches, once for all who do."""
+    """Polls watched runs and sends their changes to subscribers."""
 
     def __init__(self, folder: RunsFolder, summaries: RunSummaries) -> None:
         self.folder, self.summaries = folder, summaries
@@ -76,90 +76,90 @@ class LiveUpdates:
         self.closed = False
 
     @property
-    def viewers(self) -> int:
-        return sum(len(one.viewers) for one in self.watched.values())
+    def subscribers(self) -> int:
+        return sum(len(one.subscribers) for one in self.watched.values())
 
     @contextlib.asynccontextmanager
     async def watching(self, run: Path | None) -> AsyncIterator[Subscriber]:
-        """Hear of a run, or of all of them; the first viewer starts the watch, the last ends it."""
-        viewer = Subscriber()
+        """Subscribe to a run, or to all; the first subscriber starts polling, the last ends it."""
+        subscriber = Subscriber()
         one = self.watched.setdefault(run, WatchedRun())
-        one.viewers.add(viewer)
+        one.subscribers.add(subscriber)
         if one.task is None:
-            watch = self.look_at_all(one) if run is None else self.look_at(run, one)
+            watch = self.watch_list(one) if run is None else self.watch_run(run, one)
             one.task = asyncio.create_task(watch)
         try:
-            yield viewer
+            yield subscriber
         finally:
-            one.viewers.discard(viewer)
-            if not one.viewers and one.task:
+            one.subscribers.discard(subscriber)
+            if not one.subscribers and one.task:
                 one.task.cancel()
                 self.watched.pop(run, None)
 
     def close(self) -> None:
-        """Let all viewers go."""
+        """End all streams."""
         self.closed = True
         for one in self.watched.values():
-            for viewer in one.viewers:
-                viewer.put(None)
+            for subscriber in one.subscribers:
+                subscriber.put(None)
 
-    async def look_at(self, run: Path, one: WatchedRun) -> None:
-        """Tell what is new in a run, as long as somebody listens."""
-        follower, before, events, told = CurveFollower(run), (), None, None
+    async def watch_run(self, run: Path, one: WatchedRun) -> None:
+        """Send what is new in a run."""
+        follower, before, events, last_state = CurveFollower(run), (), None, None
         while True:
             try:
                 now = await read_in_thread(signature, run)
                 if now != before:
-                    found = await read_in_thread(self.changes, run, follower)
-                    fresh, cut, state, happened = found
-                    if cut:
+                    changes = await read_in_thread(self.changes, run, follower)
+                    points, was_reset, state, new_events = changes
+                    if was_reset:
                         broadcast(one, sse_message("reset", {}))
-                    if fresh:
-                        last = max(curve["update"][-1] for curve in fresh.values())
-                        broadcast(one, sse_message("points", {"last": last, "curves": fresh}, last))
-                    if told is not None and state != told:
+                    if points:
+                        last = max(curve["update"][-1] for curve in points.values())
+                        broadcast(
+                            one, sse_message("points", {"last": last, "curves": points}, last)
+                        )
+                    if last_state is not None and state != last_state:
                         broadcast(one, sse_message("state", state))
-                    if events is not None and happened != events:
-                        broadcast(one, sse_message("events", {"events": happened}))
-                    before, events, told = now, happened, state
-            except Exception:  # being written, removed, or damaged, as the list tells
+                    if events is not None and new_events != events:
+                        broadcast(one, sse_message("events", {"events": new_events}))
+                    before, events, last_state = now, new_events, state
+            except Exception:  # the run is being written, removed, or damaged
                 before = ()
             await asyncio.sleep(POLL_S)
 
     def changes(
         self, run: Path, follower: CurveFollower
     ) -> tuple[dict[str, Any], bool, dict[str, Any], list[dict[str, Any]]]:
-        """Read what may be new."""
-        fresh, cut = follower.news()
-        return fresh, cut, self.summaries.one(run), events_of(run)
+        points, was_reset = follower.read_new()
+        return points, was_reset, self.summaries.one(run), events_of(run)
 
-    async def look_at_all(self, one: WatchedRun) -> None:
-        """Tell which runs came, changed or went, as long as somebody listens."""
+    async def watch_list(self, one: WatchedRun) -> None:
+        """Send which runs were added, changed or removed."""
         before: dict[str, dict[str, Any]] | None = None
         while True:
-            with contextlib.suppress(Exception):  # the next look will tell
-                found = await read_in_thread(self.summaries.all)
-                now = {told["name"]: told for told in found}
+            with contextlib.suppress(Exception):  # the next poll tries again
+                summaries = await read_in_thread(self.summaries.all)
+                now = {summary["name"]: summary for summary in summaries}
                 if before is not None:
                     for name in before.keys() - now.keys():
                         broadcast(one, sse_message("gone", {"name": name}))
-                    for name, told in now.items():
-                        if before.get(name) != told:
-                            broadcast(one, sse_message("run", told))
+                    for name, summary in now.items():
+                        if before.get(name) != summary:
+                            broadcast(one, sse_message("run", summary))
                 before = now
             await asyncio.sleep(LIST_POLL_S)
 
 
-async def read_in_thread(work: Callable[..., Any], *given: Any) -> Any:
-    """Look at files in a thread, and not for ever."""
+async def read_in_thread(work: Callable[..., Any], *args: Any) -> Any:
+    """Read files in a thread, with a timeout."""
     async with asyncio.timeout(ANSWER_S):
-        return await WORKERS.do(partial(work, *given))
+        return await WORKERS.do(partial(work, *args))
 
 
 def broadcast(one: WatchedRun, text: bytes) -> None:
-    """Leave a message for all viewers."""
-    for viewer in one.viewers:
-        viewer.put(text)
+    for subscriber in one.subscribers:
+        subscriber.put(text)
 
 
 def live_routes(live: LiveUpdates) -> list[Route]:
@@ -179,10 +179,10 @@ def live_routes(live: LiveUpdates) -> list[Route]:
 
 
 def last_update_seen(request: Request) -> int:
-    """Return the last update that a viewer has; a browser that comes again says it by itself."""
-    again = request.headers.get("last-event-id", "")
-    if again.isdecimal():
-        return int(again[:18])
+    """Return the last update that a page has; a reconnecting browser sends it as a header."""
+    header = request.headers.get("last-event-id", "")
+    if header.isdecimal():
+        return int(header[:18])
     try:
         return read_int(request, "since", -1)
     except SparringError as wrong:
@@ -190,42 +190,42 @@ def last_update_seen(request: Request) -> int:
 
 
 class EventStream(StreamingResponse):
-    """An answer that goes on as long as somebody watches; too many are told so."""
+    """A response of server-sent events; with too many subscribers an error."""
 
     def __init__(self, live: LiveUpdates, run: Path | None, first: bytes, since: int = -1) -> None:
         self.live, self.run, self.first, self.since = live, run, first, since
         super().__init__(empty_body(), media_type="text/event-stream", headers=HEADERS)
 
     async def __call__(self, scope: Scope, receive: Receive, broadcast: Send) -> None:
-        """Begin to watch before the first byte is sent, so that nobody is counted too late."""
-        if self.live.closed or self.live.viewers >= MAX_SUBSCRIBERS:
-            text = f"{MAX_SUBSCRIBERS} pages watch already; close one, then reload"
+        """Subscribe before the first byte is sent, so that the subscriber counts at once."""
+        if self.live.closed or self.live.subscribers >= MAX_SUBSCRIBERS:
+            text = f"{MAX_SUBSCRIBERS} pages are connected already; close one, then reload"
             await JSONResponse({"error": text}, 503)(scope, receive, broadcast)
             return
-        async with self.live.watching(self.run) as viewer:
-            self.body_iterator = self.told(viewer)
+        async with self.live.watching(self.run) as subscriber:
+            self.body_iterator = self.messages(subscriber)
             await super().__call__(scope, receive, broadcast)
 
-    async def told(self, viewer: Subscriber) -> AsyncIterator[bytes]:
-        """Say how things stand, what was missed, and then whatever happens."""
+    async def messages(self, subscriber: Subscriber) -> AsyncIterator[bytes]:
+        """Yield the current state, the points that the page missed, then all changes."""
         yield self.first
         if self.run is not None and self.since >= 0:
-            with contextlib.suppress(TimeoutError, SparringError):  # damaged, as the state tells
-                late = await read_in_thread(partial(read_curves, self.run, after=self.since))
-                if late["curves"]:
-                    yield sse_message("points", late, late["last"])
+            with contextlib.suppress(TimeoutError, SparringError):  # the state has the error
+                missed = await read_in_thread(partial(read_curves, self.run, after=self.since))
+                if missed["curves"]:
+                    yield sse_message("points", missed, missed["last"])
         while not self.live.closed:
             try:
                 async with asyncio.timeout(HEARTBEAT_S):
-                    heard = await viewer.waiting.get()
+                    text = await subscriber.queue.get()
             except TimeoutError:
                 yield b": still here\n\n"
                 continue
-            if heard is None:
+            if text is None:
                 return
-            yield heard
+            yield text
 
 
 async def empty_body() -> AsyncIterator[bytes]:
-    """Stand in for what is told before somebody watches."""
+    """Placeholder until `EventStream.messages` replaces it."""
     yield b""

@@ -1,8 +1,7 @@
-"""A policy's network as bytes that a page computes with: a line of JSON, then numbers.
+"""A policy's network as bytes for the browser: a line of JSON, then numbers.
 
-`csrc/wasm/network.hpp` reads the numbers, in the order in which they are packed here. All of them
-have four bytes, little-endian; the line is filled up with spaces so that they begin at a multiple
-of four.
+`csrc/wasm/network.hpp` reads the numbers in the same order. Each has four bytes, little-endian; the
+line is padded with spaces so that they begin at a multiple of four.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from sparring.pools.custom.rules import CustomRules
 
 FORMAT, VERSION = "sparring-network", 1
 ACTIVATIONS = ("relu", "tanh", "silu")
-"""By their numbers in csrc/nets/wide.hpp."""
+"""In the order of csrc/nets/wide.hpp."""
 
 
 def pack_network(policy: Policy) -> bytes:
-    """Return what `app/engine/network.js` loads; an error says what cannot be packed and why."""
+    """Return the bytes that `app/engine/network.js` loads."""
     packer = Packer()
     rules, net = policy.rules, policy.net
     if isinstance(rules, CustomRules):
         raise ConfigError(
-            f"{policy.name} plays an environment of your own, {rules.name}: only sparring's own "
-            "games run in a browser"
+            f"{policy.name} plays the custom environment {rules.name}; the browser runs sparring's "
+            "built-in games only"
         )
     packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.is_value_based))
     packer.whole(int(bool(policy.meta.get(DUELING, False))))
@@ -56,7 +55,7 @@ def pack_network(policy: Policy) -> bytes:
 
 
 def header_of(policy: Policy) -> dict[str, Any]:
-    """Return what a page has to know about a network before it reads its numbers."""
+    """Return the metadata of a packed network."""
     rules, net, meta = policy.rules, policy.net, policy.meta
     return {
         "format": FORMAT,
@@ -81,21 +80,21 @@ def header_of(policy: Policy) -> dict[str, Any]:
 
 
 def value_unit(net: Net) -> float:
-    """In how large steps values are learned: differences far below it mean nothing."""
+    """Return the scale of values: differences far below it are noise."""
     if isinstance(net, HierarchyNet):
         return max(value_unit(own) for _, own in net.nets())
     return float(net.value_scale) if VALUE in net.heads else 1.0
 
 
 def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
-    """Pack one network with its kind in front."""
+    """Pack one network after its kind."""
     why = unsupported_reason("browser", net.config, memory=net.inputs.memory)
     if not why and type(net) not in (Perceptron, ResidualNet):
         why = f"a {type(net).__name__}, a network of your own, has no passes in a browser"
     if why:
         raise ConfigError(
-            f"{policy.name} stays outside of a browser: {why}; play it with `sparring play`, or "
-            "carry it elsewhere with `sparring export --onnx`"
+            f"{policy.name} cannot run in a browser: {why}; play it with `sparring play`, or "
+            "export it with `sparring export --onnx`"
         )
     if isinstance(net, Perceptron):
         packer.whole(0)
@@ -107,7 +106,7 @@ def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
 
 
 def pack_perceptron(packer: Packer, net: Perceptron) -> None:
-    """Pack towers with their heads; of the first layer each tower has its own columns."""
+    """Pack towers with their heads; each tower has its own columns of the first layer."""
     packer.runs(net.inputs.runs)
     packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
     packer.whole(int(net.config.norm), int(net.normalizer is not None))
@@ -134,9 +133,9 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
 
 
 def pack_heads(packer: Packer, net: Perceptron, tower: int) -> None:
-    """Pack the heads that stand on a tower: 0 and a policy, 1 and a value."""
+    """Pack the heads of a tower: 0 and a policy, 1 and a value."""
     mine = [name for name in net.heads if net.tower_of[name] == tower]
-    mine = [name for name in mine if name in (POLICY, VALUE)]  # nobody asks for others in a game
+    mine = [name for name in mine if name in (POLICY, VALUE)]  # games need no other heads
     packer.whole(len(mine))
     for name in mine:
         head = getattr(net, f"{name}_head")
@@ -146,7 +145,7 @@ def pack_heads(packer: Packer, net: Perceptron, tower: int) -> None:
 
 
 def pack_residual(packer: Packer, net: ResidualNet) -> None:
-    """Pack a tower; channels that are missing to a multiple of four are 0 and stay 0."""
+    """Pack a residual tower; channels are padded with zeros to a multiple of four."""
     at, channels = net.layout, net.config.channels
     wide = math.ceil(channels / CHANNEL_STEP) * CHANNEL_STEP
     packer.runs(net.inputs.rules.runs)
@@ -181,12 +180,11 @@ def kernel(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
 
 
 def pad_channels(tensor: Tensor, wide: int) -> Tensor:
-    """Fill the last dimension up with zeros."""
     return nn.functional.pad(tensor.detach(), (0, wide - tensor.shape[-1]))
 
 
 class Packer:
-    """Collects numbers of four bytes."""
+    """Collects numbers of four bytes each."""
 
     def __init__(self) -> None:
         self._parts: list[npt.NDArray[Any]] = []
@@ -199,18 +197,18 @@ class Packer:
         self._parts.append(np.array([number], "<f4"))
 
     def arrays(self, *tensors: Tensor) -> None:
-        """Add all numbers of tensors, without their shapes."""
+        """Add the numbers of tensors without their shapes."""
         for tensor in tensors:
             flat = tensor.detach().float().cpu().contiguous().numpy()
             self._parts.append(flat.astype("<f4").ravel())
 
     def linear(self, weight: Tensor, bias: Tensor) -> None:
-        """Add a layer: how many go in and out, weights [in, out], biases."""
+        """Add a linear layer: inputs, outputs, weights [in, out], biases."""
         self.whole(*weight.shape)
         self.arrays(weight, bias)
 
     def runs(self, runs: Iterable[Sequence[float]]) -> None:
-        """Add where features lie: first, count, offset, type, divisor of each run."""
+        """Add the layout of features: first, count, offset, type, divisor of each run."""
         runs = list(runs)
         self.whole(len(runs))
         for *where, divisor in runs:
@@ -218,5 +216,4 @@ class Packer:
             self.number(divisor)
 
     def bytes(self) -> bytes:
-        """Return everything, in its order."""
         return b"".join(part.tobytes() for part in self._parts)

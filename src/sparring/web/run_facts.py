@@ -1,4 +1,4 @@
-"""Everything about one run: settings with their help, checkpoints, phases, results, advice."""
+"""Facts of one run: settings with their help, checkpoints, phases, results, profile."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ from sparring.web.runs_folder import MANIFEST, list_checkpoints
 
 MACHINE = "machine.json"
 PROFILE = "profile.json"
-"""What `sparring profile` leaves: in the run's folder, or beside it under the run's name."""
+"""File of `sparring profile`: in the run's folder, or next to it under the run's name."""
 PROFILED = "sparring profile"
 MACHINE_SETTINGS = ("runs", "config")
-"""Settings that name places on this machine."""
+"""Settings that are paths of this machine."""
 
 
 def facts_of(run: Path) -> dict[str, Any]:
-    """Return what a run's folder says besides its curves."""
-    seen = Overview(run)
-    events = seen.events
+    """Return everything about a run but its curves."""
+    overview = Overview(run)
+    events = overview.events
     return {
-        "settings": settings_of(seen.config),
-        "checkpoints": or_empty_list(checkpoints_of, run, seen),
+        "settings": settings_of(overview.config),
+        "checkpoints": or_empty_list(checkpoints_of, run, overview),
         "events": events,
-        "phases": or_empty_list(phases_of, seen.config, events),
+        "phases": or_empty_list(phases_of, overview.config, events),
         "results": read_json(run / RESULTS),
         "machine": read_json(run / MACHINE),
         "network": read_json(run / NETWORK),
         "origin": read_json(run / ORIGIN),
-        "unplayable": unplayable_reason(seen.game),
+        "unplayable": unplayable_reason(overview.game),
         "league": (run / "league.sqlite").is_file(),
         "profile": or_empty_list(profile_of, run) or None,
     }
 
 
 def or_empty_list(work: Callable[..., Any], *given: Any) -> Any:
-    """Return what can be told about a part of a run, [] if its files hold something else."""
+    """Return a part of the facts, [] if its files are damaged."""
     try:
         return work(*given)
     except Exception:  # the rest of the page does not depend on it
@@ -60,10 +60,10 @@ def or_empty_list(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def settings_of(config: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return every setting with what it means and what it usually is."""
-    usual = TrainConfig(game="")
-    texts = all_help(usual)
-    defaults = flat(plain_fields(usual))
+    """Return every setting with its help and default."""
+    default_config = TrainConfig(game="")
+    texts = all_help(default_config)
+    defaults = flat(plain_fields(default_config))
     found = []
     for name, value in flat(config).items():
         if name in MACHINE_SETTINGS:
@@ -82,14 +82,14 @@ def settings_of(config: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def plain_fields(config: Any) -> dict[str, Any]:
-    """Return a configuration as a run's file has it."""
+    """Return a configuration as in a run's file."""
     from sparring.training.planning.settings import written
 
     return written(config)
 
 
 def checkpoints_of(run: Path, seen: Overview) -> list[dict[str, Any]]:
-    """Return the checkpoints that are there, the newest first."""
+    """Return the checkpoints, newest first."""
     best = read_json(run / BEST)
     chosen = best.get("checkpoint") if isinstance(best, dict) else None
     found = []
@@ -113,7 +113,7 @@ def checkpoints_of(run: Path, seen: Overview) -> list[dict[str, Any]]:
 
 
 def phases_of(config: dict[str, Any], events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the phases of a run as they were written, with when each began."""
+    """Return the configured phases of a run, with the start of each."""
     phases = [phase for phase in config.get("phases", ()) if isinstance(phase, dict)]
     begun = {
         event.get("phase"): {key: event.get(key) for key in ("update", "seconds", "decisions")}
@@ -127,7 +127,7 @@ def phases_of(config: dict[str, Any], events: list[dict[str, Any]]) -> list[dict
 
 
 def profile_of(run: Path) -> dict[str, Any] | None:
-    """Return what the newest profile of a run says, if somebody made one."""
+    """Return the newest profile of a run, if any."""
     beside = f"profile-{word_of(run.name)}*/{PROFILE}"
     files = [*run.glob(PROFILE), *run.glob(f"*/{PROFILE}"), *run.parent.glob(beside)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
@@ -145,7 +145,7 @@ MAX_IN_MATRIX = 12
 
 
 def league_facts(run: Path) -> dict[str, Any]:
-    """Return who is known in a run's league, what they are worth, and who beats whom."""
+    """Return the players of a run's league, their ratings and the payoff matrix."""
     try:
         standings = standings_of(run)
     except ConfigError:
@@ -168,7 +168,7 @@ def league_facts(run: Path) -> dict[str, Any]:
 
 
 def comparison_facts(runs: Sequence[Path], by: str) -> dict[str, Any]:
-    """Return what the command says about runs side by side, with the curves of its picture."""
+    """Return the comparison of runs as `sparring compare` does, with its curves."""
     found = compare(runs, by)
     plain = described(found, ())
     for group in plain["groups"]:
@@ -186,7 +186,7 @@ def comparison_facts(runs: Sequence[Path], by: str) -> dict[str, Any]:
 
 
 def curve_of(found: Comparison, group: RunGroup, by: By) -> dict[str, Any]:
-    """Return the strength of a group over what it cost, with its interval."""
+    """Return the strength of a group over its cost, with the interval."""
     band = group.over(by, seed=found.seed)
     return {
         "group": group.name,

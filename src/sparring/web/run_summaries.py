@@ -1,4 +1,4 @@
-"""All runs at a glance, read anew where something changed."""
+"""Summaries of all runs, cached until their files change."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from sparring.training.records.strength import measure_name
 from sparring.web.runs_folder import RunsFolder
 
 SIGNATURE_FILES = (CONFIG, metrics.FILE, f"{metrics.FILE}-wal", EVENTS, RESULTS, labels.FILE)
-"""Files whose change means that there is something new to say."""
+"""Files whose change makes a summary out of date."""
 SIZE_CACHE_S = 30.0
-"""How long a run's size on the disk is believed."""
+"""Time for which a run's size on disk is cached."""
 ERROR_CACHE_S = 30.0
-"""How long a run is believed to be damaged: somebody may only have kept its curves for a while."""
+"""Time for which a damaged run is cached: its curves may only have been locked."""
 MAX_EVALUATIONS = 60
-"""Points of the small curve in a list."""
+"""Points of the sparkline in a list."""
 Signature = tuple[Any, ...]
 
 
 class RunSummary(Overview):
-    """A run at a glance: of the many numbers of its decisions, the last one is enough."""
+    """Summary of a run; reads only the last value of its decisions."""
 
     def read_curves(self) -> dict[str, metrics.Curve]:
-        """Read its evaluations, and its last count of decisions."""
+        """Read evaluations and the last number of decisions."""
         found = metrics.read(self.path, "eval/*", timeout_s=CURVES_S)
         return {**metrics.read_last(self.path, DECISIONS, timeout_s=CURVES_S), **found}
 
     def known(self) -> dict[str, Any]:
-        """Everything but its size, which takes a walk through the folder, and its place."""
+        """Return everything but the size, which needs a walk through the folder."""
         strength, found = self.strength, list(self.evaluated.items())
         picked = np.unique(np.linspace(0, len(found) - 1, MAX_EVALUATIONS).astype(int))
         shown = [found[at] for at in picked.tolist() if 0 <= at < len(found)]
@@ -77,7 +77,7 @@ class RunSummary(Overview):
         }
 
     def unknown(self) -> dict[str, Any]:
-        """Return the same of a run that tells nothing."""
+        """Return the summary of a run that cannot be read."""
         missing = dict.fromkeys(("low", "high", "parity", "progress"))
         curve: dict[str, Any] = {"opponents": [], "evaluations": {"update": [], "strength": []}}
         shown = {key: value for key, value in super().unknown().items() if key != "run"}
@@ -86,7 +86,7 @@ class RunSummary(Overview):
 
     @property
     def progress(self) -> float | None:
-        """How much of what was planned is done, 0 to 1; None where no end was planned."""
+        """Share of the budget that is used, 0 to 1; None without a budget."""
         done = {
             "updates": float(self.updates),
             "decisions": float(self.decisions),
@@ -99,7 +99,7 @@ class RunSummary(Overview):
 
     @property
     def parity(self) -> float | None:
-        """The win share among equals."""
+        """Win share among equal players."""
         if self.game not in game_names():
             return None
         with suppress(SparringError):
@@ -109,12 +109,11 @@ class RunSummary(Overview):
 
 
 def game_title(game: str) -> str:
-    """Return what a game is called by people."""
     return Rules(game).title if game in game_names() else game
 
 
 def signature(run: Path) -> Signature:
-    """Return what is another as soon as something happens in a run."""
+    """Return a value that changes whenever the files of a run change."""
     found: list[Any] = [is_held(run / LOCK)]
     for name in SIGNATURE_FILES:
         try:
@@ -126,7 +125,7 @@ def signature(run: Path) -> Signature:
 
 
 class RunSummaries:
-    """What is known about all runs; threads may ask at the same time."""
+    """Cache of summaries; thread-safe."""
 
     def __init__(self, folder: RunsFolder) -> None:
         self.folder = folder
@@ -135,7 +134,7 @@ class RunSummaries:
         self._lock = threading.Lock()
 
     def all(self) -> list[dict[str, Any]]:
-        """Return all runs, the newest first."""
+        """Return all runs, newest first."""
         found = [path for path in sorted_runs(self.folder.root) if self.shows(path)]
         with self._lock:
             for gone in self._known.keys() - set(found):
@@ -143,37 +142,37 @@ class RunSummaries:
         return [self.one(path) for path in reversed(found)]
 
     def shows(self, path: Path) -> bool:
-        """Whether a folder is a run that may be shown."""
+        """Whether a folder is a visible run."""
         hidden = path.name.startswith((TEMP, "."))
         return not hidden and self.folder.contains(path) and is_run(path)
 
     def one(self, run: Path) -> dict[str, Any]:
-        """Return one run, read anew if something changed."""
+        """Return the summary of one run, read again if its files changed."""
         now = signature(run)
         with self._lock:
             before = self._known.get(run)
         if before and before[0] == now and time.monotonic() < before[1]:
             return before[2]
-        told = self.read(run)
-        due = time.monotonic() + ERROR_CACHE_S if told["trouble"] else math.inf
+        summary = self.read(run)
+        due = time.monotonic() + ERROR_CACHE_S if summary["trouble"] else math.inf
         with self._lock:
-            self._known[run] = (now, due, told)
-        return told
+            self._known[run] = (now, due, summary)
+        return summary
 
     def read(self, run: Path) -> dict[str, Any]:
-        """Read a run; nothing of one that holds a link out of the folder."""
-        glance = RunSummary(run)
+        """Read a run, unless it contains a link out of the folder."""
+        summary = RunSummary(run)
         try:
             self.folder.check_links(run)
         except (OSError, SparringError) as wrong:
-            return {**glance.unknown(), "state": "damaged", "trouble": told_in_line(wrong)}
-        return {**glance.plain(), "size": self.size(glance)}
+            return {**summary.unknown(), "state": "damaged", "trouble": told_in_line(wrong)}
+        return {**summary.plain(), "size": self.size(summary)}
 
-    def size(self, glance: RunSummary) -> int:
-        """Return the bytes of a run, as they were a moment ago."""
-        when, size = self._sizes.get(glance.path, (-SIZE_CACHE_S, 0))
+    def size(self, summary: RunSummary) -> int:
+        """Return the bytes of a run, cached for a while."""
+        when, size = self._sizes.get(summary.path, (-SIZE_CACHE_S, 0))
         if time.monotonic() - when < SIZE_CACHE_S:
             return size
-        size = glance.size
-        self._sizes[glance.path] = (time.monotonic(), size)
+        size = summary.size
+        self._sizes[summary.path] = (time.monotonic(), size)
         return size

@@ -116,7 +116,7 @@ def shoot(film: Film, config: FilmOptions, path: Path) -> dict[str, Any]:
 
 
 def write_reel(reel: films.FrameSource, path: Path, kind: str, fps: float) -> None:
-    with ProgressBar("drawing", len(reel.shots)) as steps:
+    with ProgressBar("drawing", len(reel.frames)) as steps:
         count = partial(steps.next, "frames")
         if kind == ".gif":
             films.write_gif(reel, path, count)

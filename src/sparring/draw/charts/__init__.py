@@ -1,1 +1,1 @@
-"""Curves of a run, and ways to draw them."""
+"""Charts of runs, comparisons and leagues; flame graphs."""

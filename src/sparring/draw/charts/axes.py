@@ -1,4 +1,4 @@
-"""Where numbers lie in a chart: round numbers for axes, and what runs from left to right."""
+"""Axes of charts: ticks at round numbers, labels, and the x values of curves."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Floats = npt.NDArray[np.float64]
 Form = Literal["percent", "rate", "number"]
 By = Literal["minutes", "decisions", "updates"]
 Kind = Literal["games", "threads", "workers"]
-"""What stands at places of its own from left to right, instead of running."""
+"""Categorical axes."""
 
 CLOCK = "charts/decisions"
-"""The curve that every update writes: when it ended, and after how many decisions."""
+"""The curve with the time and number of decisions of every update."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What runs from left to right, from 0 to where it ends."""
+    """A horizontal axis from 0 to `end`."""
 
     by: By | Kind
     end: float
     names: tuple[str, ...] = ()
-    """Of the places 0.5, 1.5, 2.5 and so on, where nothing lies between them."""
+    """Categories at 0.5, 1.5, 2.5 and so on."""
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Places to be named under a chart."""
+        """(x, label) of the ticks."""
         if self.names:
             return [(at + 0.5, name) for at, name in enumerate(self.names)]
         form: Form = "number" if self.by == "minutes" else "rate"
@@ -44,13 +44,13 @@ class Axis:
 
     @property
     def caption(self) -> str:
-        """What is written below the numbers; minutes are told by their unit."""
+        """Label of the axis; minutes have their unit at the ticks."""
         return "" if self.by == "minutes" else self.by
 
 
 @dataclass(frozen=True)
 class AxisMark:
-    """A moment of a run that has a name: where a phase of its curriculum begins."""
+    """A named moment of a run: the start of a phase of its curriculum."""
 
     x: float
     name: str
@@ -61,9 +61,9 @@ def axis_of(curves: Mapping[str, Curve], by: By) -> Axis:
 
 
 def place_on_axis(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
-    """Return the curves with their places on an axis instead of the seconds.
+    """Return the curves with x values of an axis instead of seconds.
 
-    An evaluation lies where its checkpoint was made, not where its answer came.
+    An evaluation is placed at the time of its checkpoint, not of its result.
     """
     clock = curves.get(CLOCK)
     found: dict[str, Curve] = {}
@@ -81,7 +81,7 @@ def place_on_axis(curves: Mapping[str, Curve], by: By) -> dict[str, Curve]:
 
 
 def at_updates(clock: Curve, updates: npt.NDArray[np.int64], column: Literal[1, 2]) -> Floats:
-    """Return seconds or decisions as they stood after some updates; before the first, 0."""
+    """Return seconds or decisions after some updates; 0 before the first."""
     known, column_values = clock[0], clock[column]
     found: Floats = np.interp(updates, np.append(0, known), np.append(0.0, column_values))
     return found
@@ -97,14 +97,14 @@ def ticks(low: float, high: float, about: int) -> list[float]:
 
 
 def named_ticks(low: float, high: float, about: int, form: Form) -> list[tuple[float, str]]:
-    """Return round numbers between two values, and what they are called."""
+    """Return round numbers between two values with their labels."""
     at = ticks(low, high, about)
     step = at[1] - at[0] if len(at) > 1 else high - low
     return [(value, label(value, form, step)) for value in at]
 
 
 def padded_range(values: Iterable[float], share: float = 0.08) -> tuple[float, float]:
-    """Return what all numbers among the values lie between, with a little room."""
+    """Return the range of the finite values with some padding."""
     there = [float(value) for value in values if math.isfinite(value)]
     if not there:
         return 0.0, 1.0
@@ -114,7 +114,7 @@ def padded_range(values: Iterable[float], share: float = 0.08) -> tuple[float, f
 
 
 def label(value: float, form: Form, step: float = 0.0) -> str:
-    """Return a number as it is shown; `step` says how exact it has to be."""
+    """Return a number as text; `step` sets the precision."""
     if not math.isfinite(value):
         return "–"
     if form == "percent":

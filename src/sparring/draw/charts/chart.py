@@ -1,4 +1,4 @@
-"""Cards with numbers: lines on common axes, and values with their intervals."""
+"""Line charts, and bars of estimates with their intervals."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 WIDE_HEIGHT = 460
 FEW_POINTS = 60
-"""Lines with no more points than this show them as dots."""
+"""Lines with at most this many points show them as dots."""
 MIN_NAME = 3
-"""Letters below which a name that was cut says nothing."""
+"""Characters that a shortened name needs."""
 LEFT, RIGHT = 66, 24
-"""Pixels beside the axes of a chart."""
+"""Margins of the axes, in pixels."""
 ROW = 52
-"""Height of an estimate: its name, and the line below."""
+"""Height of an estimate, in pixels."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line, or one layer of a stack: `low` to `high` is filled."""
+    """A line, or one layer of a stack; the area from `low` to `high` is filled."""
 
     name: str
     color: int
@@ -52,11 +52,11 @@ class Series:
     high: Floats | None = None
     dashed: bool = False
     joined: bool = True
-    """Whether its points are joined by a line; else they are dots alone."""
+    """Whether a line joins the points; else only dots are drawn."""
 
     @property
     def last(self) -> float:
-        """The last value that is a number."""
+        """The last finite value."""
         there = finite(self.values)
         return float(there[-1]) if len(there) else math.nan
 
@@ -71,14 +71,14 @@ class Chart(Card):
     stacked: bool = False
     wide: bool = False
     span: tuple[float, float] | None = None
-    """The values from bottom to top. None: what the lines span."""
+    """Range of the y axis. None: that of the lines."""
     from_zero: bool = False
     guide: float | None = None
     guide_name: str = ""
     axis: Axis | None = None
-    """From left to right. None: as on the rest of the page."""
+    """None: that of the page."""
     named: bool = True
-    """Whether the keys have names; where many charts share their lines, one of them does."""
+    """Whether the legend has names; of charts that share their lines, one has."""
 
     @property
     def height(self) -> float:
@@ -86,10 +86,10 @@ class Chart(Card):
 
     @property
     def y_range(self) -> tuple[float, float]:
-        """The values at the bottom and at the top."""
+        """Bottom and top of the y axis."""
         if self.span:
             return self.span
-        # Most of what lies behind the lines; all of it has spikes that flatten everything else.
+        # 90 % of the ranges behind the lines: their spikes would flatten everything else.
         parts = [finite(s.values) for s in self.series]
         parts += [percentile(s.low, 5) for s in self.series]
         parts += [percentile(s.high, 95) for s in self.series]
@@ -99,7 +99,7 @@ class Chart(Card):
         return min(0.0, float(values.min())), padded_range([0.0, *values])[1]
 
     def guide_on_left(self, axis: Axis) -> bool:
-        """Whether the guide is named on the left: where fewer lines pass just above it."""
+        """Whether the label of the guide is on the left: the side with fewer lines near it."""
         low, high = self.y_range
         guide = low if self.guide is None else self.guide
         left = right = 0
@@ -111,7 +111,7 @@ class Chart(Card):
         return left < right
 
     def draw(self, area: Area, page: ChartPage) -> None:
-        """Draw caption with the last values, axes, curves."""
+        """Draw title, legend with the last values, axes and curves."""
         axis = self.axis or page.axis
         area.text(20, 32, self.title, 17, INK)
         axes = area.axes(LEFT, 54 + self.keys(area), RIGHT, 54 if axis.caption else 38)
@@ -130,8 +130,8 @@ class Chart(Card):
             write_beside(axes, (side, self.guide), (beside, 6), self.guide_name, ha=ha)
 
     def keys(self, area: Area) -> float:
-        """Write names and last values beside the title or below it; return the room they took."""
-        exact = 0.0 if self.named else 1e-9  # keys without names are many, and short
+        """Draw the legend next to the title or below it; return the height it took."""
+        exact = 0.0 if self.named else 1e-9  # a legend without names is short
         words = [
             (s.name if self.named else "", label(s.last, self.form, exact)) for s in self.series
         ]
@@ -147,7 +147,7 @@ class Chart(Card):
         return y - 32
 
     def mark(self, axes: Axes, page: ChartPage) -> None:
-        """Draw the moments of a run; those in the first chart are named if there is room."""
+        """Draw the marks of a run; the first chart labels them if there is space."""
         if self.axis is not None or self.stacked:
             return
         ends = [*(mark.x for mark in page.marks[1:]), page.axis.end]
@@ -160,7 +160,7 @@ class Chart(Card):
                 write_beside(axes, (mark.x, self.y_range[1]), (6, -2), name, va="top")
 
     def line(self, axes: Axes, series: Series) -> None:
-        """Draw a line with what lies behind it, or one layer of a stack."""
+        """Draw a line with its range, or one layer of a stack."""
         color, (bottom, top) = COLORS[series.color], self.y_range
         if series.low is not None and series.high is not None:
             low, high = (np.clip(end, bottom, top) for end in (series.low, series.high))
@@ -182,7 +182,7 @@ class Chart(Card):
         )
 
     def pointed(self, page: ChartPage) -> dict[str, Any]:
-        """Return the numbers at the pointer, and how far the axes are from both sides."""
+        """Return the data of tooltips, and the margins of the axes."""
         axis = self.axis or page.axis
         return {
             "sides": [LEFT, RIGHT],
@@ -206,7 +206,7 @@ class Chart(Card):
 
 @dataclass(frozen=True)
 class EstimateBar:
-    """A value, its interval if there is one, and the single numbers that it comes from."""
+    """A value, its interval if any, and the single values that it comes from."""
 
     name: str
     color: int
@@ -225,15 +225,15 @@ class EstimateBar:
 
 @dataclass(frozen=True)
 class EstimateChart(Card):
-    """Estimates on a common axis from left to right: what a comparison found."""
+    """Estimates with their intervals as horizontal bars on one axis."""
 
     title: str
     rows: tuple[EstimateBar, ...]
     form: Form = "number"
     span: tuple[float, float] | None = None
-    """The values from left to right. None: what the rows span."""
+    """Range of the axis. None: that of the rows."""
     guide: float | None = None
-    """A value that means no difference."""
+    """The value that means no difference."""
     wide = False
 
     @property
@@ -242,7 +242,7 @@ class EstimateChart(Card):
 
     @property
     def x_range(self) -> tuple[float, float]:
-        """The values at the left and at the right."""
+        """Left and right end of the axis."""
         if self.span:
             return self.span
         ends = [(row.value, row.low, row.high, *row.points) for row in self.rows]
@@ -250,7 +250,7 @@ class EstimateChart(Card):
         return (max(low, 0.0), min(high, 1.0)) if self.form == "percent" else (low, high)
 
     def draw(self, area: Area, page: ChartPage) -> None:
-        """Draw a line per estimate, its name and numbers above it."""
+        """Draw a bar per estimate with its name and numbers above it."""
         area.text(20, 32, self.title, 17, INK)
         axes = area.axes(32, 54, 32, area.height - 70 - ROW * len(self.rows))
         low, high = self.x_range
@@ -281,13 +281,13 @@ def finite(values: Floats) -> Floats:
 
 
 def percentile(values: Floats | None, percent: int) -> Floats:
-    """Return the value that so many percent lie below, or nothing."""
+    """Return the percentile of the finite values as an array of one, empty without any."""
     there = finite(values) if values is not None else np.empty(0)
     return np.percentile(there, [percent]) if len(there) else there
 
 
 def to_json_numbers(values: Iterable[float] | None) -> list[float | None] | None:
-    """Return numbers as JSON has them, None where there are none."""
+    """Return numbers for JSON; NaN and infinity become None."""
     if values is None:
         return None
     return [float(f"{v:.5g}") if math.isfinite(v) else None for v in values]

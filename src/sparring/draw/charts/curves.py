@@ -1,4 +1,4 @@
-"""Curves of a run as charts, and of several runs with a line for each."""
+"""Charts of the curves of a run, or of several runs with a line for each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from sparring.draw.charts.page import COLORS
 from sparring.games.stats import PREFIX
 
 MAX_POINTS = 160
-"""Points of a line; more are drawn as means, with the range they span behind them."""
+"""Points of a line; longer curves are drawn as means with their range."""
 GRAY = len(COLORS) - 1
-"""The last color, for what is left over."""
+"""The last color, for the rest."""
 PHASES = (
     *("stepping", "inference", "transfer", "advantage"),
     *("replay", "sampling", "update", "other"),
@@ -29,8 +29,8 @@ LOSSES = {
     "clipfrac": "Clipped share of samples",
     "explained_variance": "Explained variance of returns",
     "grad_norm": "Gradient norm",
-    "q_loss": "Loss of values",
-    "td_error": "Mean error of values",
+    "q_loss": "Q loss",
+    "td_error": "Mean TD error",
     "critic_loss": "Critic loss",
     "actor_loss": "Policy loss",
     "temperature_loss": "Temperature loss",
@@ -41,23 +41,23 @@ LEARNING = {
     "replay_fill": "Replay: share that is full",
     "replay_age": "Replay: mean age in decisions",
     "epsilon": "Share of random actions",
-    "temperature": "Temperature: worth of entropy",
+    "temperature": "Temperature (entropy coefficient)",
 }
-"""Of learning from replay; curves of learning/... with other names are not drawn."""
+"""Curves learning/... that are drawn."""
 CURRICULUM = {
     "reward": "Reward weights",
     "flag": "Flags of the game",
-    "opponents": "How often who is met",
+    "opponents": "Share of games per opponent",
 }
-"""Of curriculum/..., one chart each."""
+"""Groups of curriculum/..., one chart each."""
 STRENGTH = "eval/strength"
 PREVIOUS_BEST = "previous best"
-"""An opponent that every run has for itself."""
+"""An opponent that differs from run to run."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
 
 
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
-    """Return the charts for which there are numbers; the curves were placed on an axis."""
+    """Return the charts that have data; the curves have x values of an axis."""
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
     share = single(curves, "charts/machine_share", "share")
     charts.append(Chart("Share of this machine", share, "percent", from_zero=True))
@@ -73,7 +73,7 @@ def single(curves: Mapping[str, Curve], key: str, name: str = "last") -> tuple[S
 
 
 def statistics(curves: Mapping[str, Curve]) -> list[Chart]:
-    """How the learner plays: a chart for each statistic of the game, with its stages if any."""
+    """A chart for each statistic of the game, with its stages if any."""
     charts = []
     for name, stages in statistic_names(curves).items():
         whole = "whole game" if len(stages) > 1 else "last"
@@ -86,9 +86,10 @@ def statistics(curves: Mapping[str, Curve]) -> list[Chart]:
 
 
 def statistic_names(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the game's statistics with what their stages add to the name, "" for the whole game.
+    """Return the game's statistics with the suffixes of their stages, "" for the whole game.
 
-    bid_kept_early is a stage of bid_kept; what ends with a number, such as a round, is left out.
+    bid_kept_early is a stage of bid_kept; names that end with a number, such as a round, are left
+    out.
     """
     there = [name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)]
     found: dict[str, list[str]] = {}
@@ -105,30 +106,30 @@ def statistic_title(name: str) -> str:
 
 
 def losses(curves: Mapping[str, Curve]) -> list[Chart]:
-    """A chart for every loss; where roles learn apart, a line for each of them."""
+    """A chart for every loss, with a line per role if there are roles."""
     lines: dict[str, list[Series]] = {}
     for key in (key for key in curves if key.startswith("losses/")):
         name, _, role = key.removeprefix("losses/").partition("/")
-        own = lines.setdefault(name, [])
-        own.append(series(role or "last", len(own) % GRAY, curves[key]))
+        of_loss = lines.setdefault(name, [])
+        of_loss.append(series(role or "last", len(of_loss) % GRAY, curves[key]))
     return [Chart(loss_title(name), tuple(lines[name])) for name in sort_losses(lines)]
 
 
 def sort_losses(losses: Iterable[str]) -> list[str]:
-    """The losses that are known, then the others."""
+    """Return the losses of LOSSES in their order, then the others."""
     there = list(losses)
     return [n for n in LOSSES if n in there] + [n for n in there if n not in LOSSES]
 
 
 def loss_title(name: str) -> str:
-    """What a loss is called above its chart; that of a role says whose it is."""
+    """Return the title of a loss, with its role if any."""
     loss, _, role = name.partition("/")
     title = LOSSES.get(loss, loss.replace("_", " ").capitalize())
     return f"{title}, {role}" if role else title
 
 
 def curriculum(curves: Mapping[str, Curve]) -> list[Chart]:
-    """What the phases of a run and its schedules change, as it was."""
+    """Values that phases and schedules of a run changed."""
     charts = []
     for group, title in CURRICULUM.items():
         begins = f"curriculum/{group}/"
@@ -143,7 +144,7 @@ def curriculum(curves: Mapping[str, Curve]) -> list[Chart]:
 
 
 def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
-    """The share of wins against each opponent, with its interval."""
+    """Win share against each opponent, with its interval."""
     lines: list[Series] = []
     for name in opponents(curves, "win"):
         updates, x, values = curves[f"eval/{name}/win"]
@@ -163,12 +164,12 @@ def wins(curves: Mapping[str, Curve], fair_share: float | None) -> Chart:
 
 
 def equal_strength(share: float | None) -> str:
-    """What stands at the share that an equal wins."""
+    """Return the label of the win share of an equal player."""
     return "" if share is None else f"equal strength {share:.0%}"
 
 
 def scores(curves: Mapping[str, Curve]) -> Chart:
-    """What games earn: while training, and in evaluations."""
+    """Scores in training and in evaluations."""
     met = opponents(curves, "score")
     lines = [
         series(f"against {n}", at % GRAY, curves[f"eval/{n}/score"]) for at, n in enumerate(met)
@@ -180,14 +181,14 @@ def scores(curves: Mapping[str, Curve]) -> Chart:
 
 
 def speeds(curves: Mapping[str, Curve]) -> Chart:
-    """End-to-end decisions per second, and what the learner takes in."""
+    """Decisions per second end to end, and samples per second of the learner."""
     found = {n: SPEEDS[n.split("/")[-1]] for n in curves if n.split("/")[-1] in SPEEDS}
     lines = [series(shown, at % GRAY, curves[n]) for at, (n, shown) in enumerate(found.items())]
     return Chart("Speed, update included", tuple(lines), "rate", from_zero=True)
 
 
 def phases(curves: Mapping[str, Curve]) -> Chart:
-    """Where the time goes, as shares of each update."""
+    """Shares of the time of each update."""
     names = [name for name in PHASES if f"phases/{name}" in curves]
     names += sorted(n[7:] for n in curves if n[:7] == "phases/" and n[7:] not in PHASES)
     if not names:
@@ -208,7 +209,7 @@ def phases(curves: Mapping[str, Curve]) -> Chart:
 
 
 def opponents(curves: Iterable[str], what: str) -> list[str]:
-    """Return who was met in evaluations."""
+    """Return the opponents of evaluations."""
     parts = (name.split("/") for name in curves)
     return ["/".join(p[1:-1]) for p in parts if p[0] == "eval" and p[-1] == what and len(p) > 2]
 
@@ -223,7 +224,7 @@ def values_at_updates(updates: npt.NDArray[np.int64], other: Curve | None) -> Fl
 
 
 def series(name: str, color: int, curve: Curve) -> Series:
-    """Return a line; a long one as means, with the range of what they stand for."""
+    """Return a line; a long one as means with their range."""
     _, x, values = curve
     if len(values) <= MAX_POINTS:
         return Series(name, color, x, values)
@@ -232,7 +233,7 @@ def series(name: str, color: int, curve: Curve) -> Series:
 
 
 def downsample(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> Floats:
-    """Join neighbors until few enough points are left."""
+    """Average neighbors down to MAX_POINTS."""
     if len(values) <= MAX_POINTS:
         return values
     parts = np.array_split(values, MAX_POINTS)
@@ -242,7 +243,7 @@ def downsample(values: Floats, how: Callable[[Floats], float] = np.nanmean) -> F
 def make_common_charts(
     runs: Mapping[str, Mapping[str, Curve]], *, fair_share: float | None = None
 ) -> list[Chart]:
-    """Return the charts for which some run has numbers; `runs` by the name of its line."""
+    """Return the charts that have data of some run; `runs` by the name of its line."""
     names = list(dict.fromkeys(name for curves in runs.values() for name in curves))
     shared = fair_share is not None or any(opponents(names, "win"))
     charts = [
@@ -276,7 +277,7 @@ def make_common_charts(
 
 
 def lines_of(runs: Mapping[str, Mapping[str, Curve]], name: str) -> tuple[Series, ...]:
-    """Return one line per run that has the curve; a run has the same color in every chart."""
+    """Return one line per run with the curve; a run has the same color in every chart."""
     lines = []
     for at, (run, curves) in enumerate(runs.items()):
         if name in curves:
@@ -293,7 +294,7 @@ def color_of(at: int) -> tuple[int, bool]:
 
 
 def short_names(names: Sequence[str]) -> list[str]:
-    """Leave out the words with which all names begin; what is left tells them apart."""
+    """Remove the common prefix of all names, if the rest stays unique."""
     words = [name.split("-") for name in names]
     common = 0
     while all(len(w) > common + 1 and w[common] == words[0][common] for w in words):

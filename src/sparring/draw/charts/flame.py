@@ -1,6 +1,6 @@
-"""A flame graph as one HTML file: no resources from elsewhere, drawn on a canvas.
+"""A flame graph as one self-contained HTML file, drawn on a canvas.
 
-The outermost functions are on top. A click zooms, a search marks and says how much it found.
+The outermost functions are on top. A click zooms; a search marks functions and shows their share.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ KINDS = {
     "torch native": "torch, native",
     "native": "other native code",
 }
-"""Whose code a block is, with the words for it."""
+"""Kinds of code, with their labels."""
 
 
 @dataclass
 class FlameBlock:
-    """A function as called from the one above it."""
+    """A function as called by its parent."""
 
     name: str
     place: str
     kind: str
     total: int = 0
-    """Samples, those of the blocks below it included."""
+    """Samples, including those of its children."""
     lines: dict[int, int] = field(default_factory=dict)
     """Samples by line."""
     blocks: dict[tuple[str, str], FlameBlock] = field(default_factory=dict)
-    """What it calls."""
+    """Children, by (name, place)."""
 
     def inner(self, name: str, place: str, kind: str) -> FlameBlock:
-        """Return the block of a function that it calls."""
+        """Return the child block of a function, made on first use."""
         if (name, place) not in self.blocks:
             self.blocks[name, place] = FlameBlock(name, place, kind)
         return self.blocks[name, place]
@@ -55,7 +55,7 @@ def draw_flame(root: FlameBlock, heading: str, facts: Sequence[str] = ()) -> str
 
 
 def flatten(root: FlameBlock) -> dict[str, Any]:
-    """Return blocks as lists: functions once, blocks from the outermost on, parents first."""
+    """Return the blocks as lists: unique functions; blocks with parents first."""
     functions: dict[tuple[str, str, str], int] = {}
     parents: list[int] = []
     which: list[int] = []
@@ -71,7 +71,7 @@ def flatten(root: FlameBlock) -> dict[str, Any]:
         totals.append(block.total)
         lines.append(max(block.lines, key=block.lines.__getitem__, default=0))
         below = list(reversed(block.blocks.values()))
-        if parent >= 0:  # threads stay in the order in which they came, the training's in front
+        if parent >= 0:  # threads keep their order, the training thread first
             below.sort(key=lambda one: one.total)
         waiting += [(number, one) for one in below]  # the largest is taken first
     kinds = {kind: at for at, kind in enumerate(KINDS)}

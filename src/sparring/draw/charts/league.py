@@ -1,4 +1,4 @@
-"""Ratings as pictures: the ladder with its intervals, ratings over time, and who beats whom."""
+"""Charts of a league: ratings with intervals, ratings over time, the payoff matrix."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from sparring.games.text_width import text_width, truncate_text
 
 LADDER_WIDTH = 1200
 RUNGS = {12: 44, 40: 30, math.inf: 20}
-"""Players up to which a rung is so high."""
+"""Height of a rung in pixels, by the maximum number of players."""
 CELLS = {10: 92, 20: 60, 40: 34, math.inf: 18}
-"""Players up to which a cell is so large."""
+"""Size of a cell in pixels, by the maximum number of players."""
 WITH_INTERVAL, WITH_NUMBER = 80, 34
-"""Cells from this size on have room for an interval, and for a number."""
+"""Minimum size of cells with an interval, and with a number."""
 MIN_WIDTH = 720
-"""Pixels of a matrix, however few players there are."""
+"""Of a matrix, in pixels."""
 MAX_NAME_WIDTH = 300
-"""Pixels; a longer name is cut."""
+"""In pixels; a longer name is cut."""
 BEATEN, BEATS = (242, 121, 0), (37, 99, 235)
-"""Colors of a share of 0 and of 1: orange and blue are told apart by everybody."""
+"""Colors of a share of 0 and of 1; distinct also with color blindness."""
 MAX_COLOR_SHARE = 0.7
-"""How much of its color the strongest cell has; black numbers stay readable on it."""
+"""Saturation of the strongest cell; black numbers stay readable on it."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Rung:
     name: str
     rating: float
     low: float
-    """The ends of the 95 % interval, which are the rating itself where it is fixed."""
+    """Ends of the 95 % interval; the rating itself if it is fixed."""
     high: float
     fixed: bool = False
-    """An anchor, which the others are measured from."""
+    """Whether it is an anchor."""
     bot: bool = False
     """Drawn in another color."""
 
@@ -73,16 +73,16 @@ class Payoff:
     high: Floats | None = None
     """The ends of the 95 % intervals."""
     parity: float = 0.5
-    """What an equal wins: the middle of the colors."""
+    """Win share of an equal player: the middle of the colors."""
 
 
 def size_for(players: int, sizes: dict[float, int]) -> int:
-    """Return how large something is that every player has one of."""
+    """Return the size for a number of players."""
     return next(size for most, size in sizes.items() if players <= most)
 
 
 def draw_names(area: Area, names: Sequence[str], top: float, each: float) -> float:
-    """Number players and name them one below the other; return where the longest name ends."""
+    """Draw numbered names in a column; return where the longest one ends."""
     size = 12 if each <= 20 else 14
     ends = []
     for at, name in enumerate(names):
@@ -96,25 +96,25 @@ def draw_names(area: Area, names: Sequence[str], top: float, each: float) -> flo
 
 @dataclass(frozen=True)
 class Ladder(Card):
-    """Ratings in the order that was given, usually the best first."""
+    """Ratings in the given order, usually best first."""
 
     rungs: Sequence[Rung]
     unit: str
     title, wide = "", True
 
     @property
-    def room(self) -> int:
+    def rung_height(self) -> int:
         """Pixels of a rung."""
         return size_for(len(self.rungs), RUNGS)
 
     @property
     def height(self) -> float:
-        return 62 + self.room * len(self.rungs)
+        return 62 + self.rung_height * len(self.rungs)
 
     def draw(self, area: Area, page: ChartPage) -> None:
         """Draw every rating with its interval; an anchor is a ring."""
         count, right = len(self.rungs), 260
-        left = draw_names(area, [rung.name for rung in self.rungs], 14, self.room) + 30
+        left = draw_names(area, [rung.name for rung in self.rungs], 14, self.rung_height) + 30
         axes = area.axes(left, 14, right, 48)
         axes.set_xlim(
             padded_range((v for r in self.rungs for v in (r.rating, r.low, r.high)), 0.05)
@@ -133,15 +133,15 @@ class Ladder(Card):
                 )
             inside = CARD if rung.fixed else color
             axes.plot([rung.rating], [y], "o", ms=9, mfc=inside, mec=color, mew=3)
-            place = area.width - right + 24, 14 + self.room * y
-            area.text(*place, rung.shown, 12 if self.room <= 20 else 14, INK, anchor="lm")
-        told = f"{self.unit}, 95 %; orange: bots"
-        area.text(area.width - right + 24, area.height - 24, told)
+            place = area.width - right + 24, 14 + self.rung_height * y
+            area.text(*place, rung.shown, 12 if self.rung_height <= 20 else 14, INK, anchor="lm")
+        text = f"{self.unit}, 95 %; orange: bots"
+        area.text(area.width - right + 24, area.height - 24, text)
 
 
 @dataclass(frozen=True)
 class Matrix(Card):
-    """Who beats whom, the colors centered on equal strength."""
+    """The payoff matrix, with colors centered on equal strength."""
 
     payoff: Payoff
     title, wide = "", True
@@ -155,7 +155,7 @@ class Matrix(Card):
         return 112 + self.cell * len(self.payoff.names)
 
     def draw(self, area: Area, page: ChartPage) -> None:
-        """Draw cells with their numbers, and which color means what."""
+        """Draw cells with their numbers, and the color scale."""
         payoff, cell = self.payoff, self.cell
         count = len(payoff.names)
         left = draw_names(area, payoff.names, 42, cell) + 20
@@ -185,7 +185,6 @@ class Matrix(Card):
         self.draw_scale(area, left)
 
     def draw_scale(self, area: Area, left: float) -> None:
-        """Say which color means what."""
         parity = self.payoff.parity
         axes = area.axes(left, area.height - 48, area.width - left - 200, 36)
         shares = np.linspace(0, 1, 100)
@@ -194,12 +193,12 @@ class Matrix(Card):
         axes.set_xticks([0, parity, 1], ["0", f"{100 * parity:.3g}", "100 %"])
         axes.tick_params(pad=5)
         axes.set_yticks([])
-        told = f"win share; {100 * parity:.3g} % among equals"
-        area.text(left + 240, area.height - 42, told, anchor="lm")
+        text = f"win share; {100 * parity:.3g} % among equals"
+        area.text(left + 240, area.height - 42, text, anchor="lm")
 
 
 def color_for(share: float, parity: float) -> str:
-    """Return the color of a share: white among equals, however many seats there are."""
+    """Return the color of a share; white at parity."""
     above = share >= parity
     far = (share - parity) / (1 - parity) if above else (parity - share) / parity
     end = BEATS if above else BEATEN
@@ -218,7 +217,7 @@ def ladder_page(
 
 
 def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> ChartPage:
-    """Return the picture of a matrix, as wide as its names and cells are."""
+    """Return the page of a matrix, as wide as its names and cells."""
     matrix = Matrix(payoff)
     names = max((text_width(name, 14) for name in payoff.names), default=0)
     cells = matrix.cell * len(payoff.names)
@@ -227,7 +226,7 @@ def payoff_page(payoff: Payoff, *, title: str, facts: Sequence[str] = ()) -> Cha
 
 
 def past_page(players: Sequence[Series], *, title: str, by: By = "decisions") -> ChartPage:
-    """Return ratings over time: a line per player, its interval behind it."""
+    """Return ratings over time: a line per player with its interval."""
     looks = map(color_of, range(len(players)))
     lines = tuple(
         replace(player, color=color, dashed=dashed)

@@ -1,6 +1,6 @@
-"""Pages of cards, drawn with matplotlib: as PNG, SVG and PDF, or as HTML that answers the pointer.
+"""Pages of charts, drawn with matplotlib: PNG, SVG, PDF, or HTML with tooltips.
 
-Nothing here opens a window or touches pyplot, and the same page makes the same bytes.
+Does not use pyplot; the same page gives the same bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg", ".pdf", ".html")
-"""Kinds of files that a page is written as."""
+"""File formats of a page."""
 PAGE, CARD, INK, SOFT, LINE = "#f6f7f9", "#ffffff", "#16191f", "#5d6572", "#e3e6eb"
 COLORS = (
     "#2563eb",
@@ -40,7 +40,7 @@ COLORS = (
     "#3f007f",
     "#8b93a1",
 )
-"""Told apart by everybody: far from each other also for eyes without red, green or blue."""
+"""Distinct also with color blindness."""
 SCALE = ("#ccd5e4", "#aac0e8", "#86a8eb", "#618eec", "#3f73e6", "#2857c8", "#163a94")
 """From the worst value to the best."""
 CSS_NAMES = {
@@ -48,7 +48,7 @@ CSS_NAMES = {
     **{color: f"c{at}" for at, color in enumerate(COLORS)},
     **{color: f"s{at}" for at, color in enumerate(SCALE)},
 }
-"""What a page in a browser calls the colors, which are others there where it is dark."""
+"""CSS variables of the colors, which differ in dark mode."""
 WIDTH = 1600
 MARGIN, GAP = 40, 20
 COLUMNS = 3
@@ -58,7 +58,7 @@ EMPTY = "Nothing has been measured yet. Draw this again once the run has made an
 UNTIMED = Axis("minutes", 1.0)
 DASHES = (0, (5, 4))
 PAPER: dict[str, Any] = {"fc": CARD, "alpha": 0.8, "lw": 0, "pad": 1.5}
-"""Below a name where lines pass."""
+"""Background of labels that lines cross."""
 ACROSS = {"l": "left", "m": "center", "r": "right"}
 DOWN = {"s": "baseline", "m": "center_baseline", "t": "top"}
 STYLE: dict[Any, Any] = {
@@ -85,7 +85,7 @@ NO_METADATA: dict[str, dict[str, Any]] = {
     ".svg": dict.fromkeys(("Creator", "Date", "Format", "Type")),
     ".pdf": dict.fromkeys(("Creator", "CreationDate", "Producer")),
 }
-"""What each kind of file would say of its making, left out."""
+"""Removes metadata, which would change the bytes."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Area:
         return float(drawn.get_window_extent().x1) - self.left
 
     def axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
-        """Return axes so far from the edges, whose y is up and has no numbers yet."""
+        """Return axes at these distances from the edges."""
         wide, high = self.figure.get_size_inches() * self.figure.dpi
         x, y = self.left + left, high - self.top - self.height + bottom
         size = (self.width - left - right) / wide, (self.height - top - bottom) / high
@@ -124,57 +124,56 @@ class Area:
 
 
 class Card:
-    """Something on a page."""
+    """A rectangle of a page, such as a chart."""
 
     title: str
     wide: bool
-    """Whether it takes the whole width."""
+    """Whether it has the whole width."""
 
     @property
     def height(self) -> float:
-        """Pixels that it needs."""
+        """In pixels."""
         return HEIGHT
 
     def draw(self, area: Area, page: ChartPage) -> None:
         raise NotImplementedError
 
     def pointed(self, page: ChartPage) -> dict[str, Any]:
-        """Return the numbers that the pointer shows, {} if there are none."""
+        """Return the data of tooltips, {} for none."""
         return {}
 
 
 @dataclass(frozen=True)
 class ChartPage:
-    """Cards below a title: those of a run, of a comparison, of a search."""
+    """A title and cards: of a run, a comparison, a search."""
 
     title: str
     facts: tuple[str, ...]
     charts: tuple[Card, ...]
     axis: Axis = UNTIMED
-    """From left to right, of charts that have none of their own."""
+    """Horizontal axis of charts without their own."""
     marks: tuple[AxisMark, ...] = ()
-    """Drawn into every chart along the axis, and named in the first."""
+    """Drawn into every chart, and labeled in the first."""
     width: int = WIDTH
 
 
 class EmptyCard(Card):
-    """What stands where there is nothing to see."""
+    """The card of an empty page."""
 
     title, wide = "", True
 
     def draw(self, area: Area, page: ChartPage) -> None:
-        """Say so in the middle."""
         area.text(area.width / 2, area.height / 2, EMPTY, 17, SOFT, anchor="mm")
 
 
 def check_matplotlib() -> None:
-    """Refuse to begin what ends in a chart where none can be drawn."""
+    """Raise if matplotlib is missing, before work that ends in a chart."""
     if find_spec("matplotlib") is None:
         raise ConfigError("charts need matplotlib: pip install 'sparring[plot]'")
 
 
 def render(page: ChartPage, suffix: str) -> bytes:
-    """Return a page as a file of that kind."""
+    """Return a page as a file of a format."""
     check_matplotlib()
     with fixed_style():
         if suffix == ".html":
@@ -184,7 +183,7 @@ def render(page: ChartPage, suffix: str) -> bytes:
 
 @contextmanager
 def fixed_style() -> Iterator[None]:
-    """Set what matplotlib draws with, whatever its user has chosen for other programs."""
+    """Use sparring's matplotlib style, not the user's."""
     import matplotlib
 
     with matplotlib.rc_context(), warnings.catch_warnings():
@@ -204,23 +203,25 @@ def new_figure(width: float, height: float, color: str) -> Figure:
 
 
 def save_figure(figure: Figure, suffix: str, **more: Any) -> bytes:
-    """Return a figure as a file; what it says at the pointer is in an SVG as titles."""
+    """Return a figure as a file; in an SVG, tooltips become titles."""
     data = io.BytesIO()
     figure.savefig(data, format=suffix[1:], metadata=NO_METADATA[suffix], **more)
     if suffix != ".svg":
         return data.getvalue()
-    told = re.sub(rb'<g id="told ([^"]*)">', rb'<g class="one"><title>\1</title>', data.getvalue())
-    return re.sub(rb"[ \t]+\n", b"\n", told)
+    svg = re.sub(
+        rb'<g id="tooltip ([^"]*)">', rb'<g class="one"><title>\1</title>', data.getvalue()
+    )
+    return re.sub(rb"[ \t]+\n", b"\n", svg)
 
 
 def set_tooltip(text: str, *artists: Artist) -> None:
-    """Let the pointer say something about what was drawn."""
+    """Set the tooltip of drawn objects."""
     for artist in artists:
-        artist.set_gid(f"told {text}")
+        artist.set_gid(f"tooltip {text}")
 
 
 def figure_of(page: ChartPage) -> Figure:
-    """Return the whole picture: rows of cards, all as high as the highest of their row."""
+    """Return the figure of a page: rows of cards, as high as the highest card of the row."""
     from matplotlib.patches import FancyBboxPatch
 
     cards = page.charts or (EmptyCard(),)
@@ -249,7 +250,7 @@ def figure_of(page: ChartPage) -> Figure:
 
 
 def rows_of(cards: Sequence[Card]) -> list[list[Card]]:
-    """Lay cards side by side; a wide one has a row for itself."""
+    """Arrange cards in rows; a wide card has its own row."""
     rows: list[list[Card]] = []
     for card in cards:
         if card.wide or not rows or rows[-1][0].wide or len(rows[-1]) == COLUMNS:
@@ -259,22 +260,22 @@ def rows_of(cards: Sequence[Card]) -> list[list[Card]]:
 
 
 def html_of(page: ChartPage) -> str:
-    """Return a page that needs nothing from elsewhere."""
+    """Return a self-contained HTML page."""
     cards = "".join(card_html(card, page) for card in page.charts or (EmptyCard(),))
     return fill_template("page.html", page.title, page.facts, CARDS=cards)
 
 
 def fill_template(file: str, title: str, facts: Sequence[str], **more: str) -> str:
-    """Return a page of this folder with what it leaves open."""
+    """Return an HTML template of this folder with its placeholders filled."""
     text = (resources.files(__package__) / file).read_text("utf-8")
-    told = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
-    for name, value in {"TITLE": escape(title), "FACTS": told, **more}.items():
+    spans = "".join(f"<span>{escape(fact)}</span>" for fact in facts)
+    for name, value in {"TITLE": escape(title), "FACTS": spans, **more}.items():
         text = text.replace(f"@{name}@", value)
     return text
 
 
 def as_script(numbers: dict[str, Any]) -> str:
-    """Return JSON that may stand in a page."""
+    """Return JSON for an inline script."""
     return json.dumps(numbers, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -300,7 +301,7 @@ def card_html(card: Card, page: ChartPage) -> str:
 
 
 def set_y_axis(axes: Axes, low: float, high: float, form: Form, about: int = 4) -> None:
-    """Let values run upwards, with lines at round ones."""
+    """Set the range of the y axis, with grid lines at round values."""
     axes.set_ylim(low, high)
     set_ticks(axes.yaxis, named_ticks(low, high, about, form))
     axes.grid(axis="y")
@@ -313,6 +314,6 @@ def set_ticks(axis: XAxis | YAxis, named: Sequence[tuple[float, str]]) -> None:
 def write_beside(
     axes: Axes, at: tuple[float, float], pixels: tuple[float, float], text: str, **more: Any
 ) -> None:
-    """Write so many pixels beside a place, on paper of its own: lines may pass."""
+    """Write text at an offset in pixels, with a background, as lines may cross it."""
     looks: Any = {"color": SOFT, "bbox": PAPER, "zorder": 5} | more
     axes.annotate(text, at, pixels, textcoords="offset pixels", **looks)

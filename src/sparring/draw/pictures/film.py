@@ -1,4 +1,4 @@
-"""Films in pixels, of games and of frames that somebody else drew: GIF, and MP4 by ffmpeg."""
+"""Films of games, or of frames that an environment rendered: GIF, and MP4 with ffmpeg."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from sparring.games.picture import Film
 Frame = npt.NDArray[np.uint8]
 """[height, width, 3]."""
 SAMPLE = 16
-"""Most frames from which the colors of a GIF are chosen."""
+"""Maximum number of frames from which the colors of a GIF are chosen."""
 COLORS, FLAT_COLORS = 255, 64
-"""In a GIF, and how many of them are kept exactly; one more stands for what does not change."""
+"""Of a GIF, and how many of them are exact; one more means unchanged."""
 MIN_COLOR_DISTANCE = 8
 ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
 class FilmFrame:
-    """A frame of a film and when it is shown."""
+    """A frame of a film with its time."""
 
     shown: Any
     """Shapes, or pixels."""
@@ -40,85 +40,85 @@ class FilmFrame:
 
 
 def sample_frames(film: Film, *, fps: float, speed: float) -> list[FilmFrame]:
-    """Return the frames that are shown at a rate; a frame that lasts longer is one shot."""
+    """Return the frames at a frame rate; equal neighbors become one frame."""
     per_frame = speed / film.frame_s / fps
-    shots: list[FilmFrame] = []
+    frames: list[FilmFrame] = []
     for at in range(math.ceil(len(film.frames) / per_frame - ROUNDING)):
         shapes = film.frames[int(at * per_frame + ROUNDING)]
         start_s, end_s = at / fps, (at + 1) / fps
-        if shots and shots[-1].shown is shapes:
-            shots[-1] = replace(shots[-1], end_s=end_s)
+        if frames and frames[-1].shown is shapes:
+            frames[-1] = replace(frames[-1], end_s=end_s)
         else:
-            shots.append(FilmFrame(shapes, start_s, end_s))
-    return shots
+            frames.append(FilmFrame(shapes, start_s, end_s))
+    return frames
 
 
 class FrameSource:
-    """What is written as a film."""
+    """Source of the frames of a film."""
 
-    shots: Sequence[FilmFrame]
+    frames: Sequence[FilmFrame]
     """In the order of their times."""
     size: tuple[int, int]
     """Width and height in pixels."""
 
-    def draw(self, shot: FilmFrame) -> Image.Image:
+    def draw(self, frame: FilmFrame) -> Image.Image:
         raise NotImplementedError
 
     def sample(self) -> Sequence[FilmFrame]:
-        """Return a few shots that have all the colors."""
+        """Return a few frames that have all the colors."""
         raise NotImplementedError
 
     def palette(self) -> Image.Image:
-        """Return colors that suit all shots."""
+        """Return a palette for all frames."""
         chosen = self.sample()
         width, height = self.size
         strip = Image.new("RGB", (width, height * len(chosen)))
-        for at, shot in enumerate(chosen):
-            strip.paste(self.draw(shot), (0, at * height))
+        for at, frame in enumerate(chosen):
+            strip.paste(self.draw(frame), (0, at * height))
         return palette_of(strip)
 
 
 class GameFrames(FrameSource):
-    """Draws the shots of a film."""
+    """Draws the frames of a game's film."""
 
-    def __init__(self, film: Film, shots: Sequence[FilmFrame], width: int) -> None:
+    def __init__(self, film: Film, frames: Sequence[FilmFrame], width: int) -> None:
         self.canvas = Canvas(film.view, width)
         self.canvas.draw(film.backdrop)
         self.size = self.canvas.size
-        self.backdrop, self.shots = self.canvas.image, shots
+        self.backdrop, self.frames = self.canvas.image, frames
 
-    def draw(self, shot: FilmFrame) -> Image.Image:
+    def draw(self, frame: FilmFrame) -> Image.Image:
         self.canvas.image = self.backdrop.copy()
-        self.canvas.draw(shot.shown)
+        self.canvas.draw(frame.shown)
         return self.canvas.finish()
 
     def sample(self) -> Sequence[FilmFrame]:
-        """Return one for every set of things that are shown."""
-        sets = {tuple(shape.key for shape in shot.shown): shot for shot in self.shots}
+        """Return one frame for every set of shapes."""
+        sets = {tuple(shape.key for shape in frame.shown): frame for frame in self.frames}
         return list(sets.values())[-SAMPLE:]
 
 
 class RenderedFrames(FrameSource):
-    """Frames that somebody else drew, all in the size of the first."""
+    """Frames that an environment rendered, all in the size of the first."""
 
     def __init__(self, frames: Sequence[Frame], fps: float, width: int = 0) -> None:
-        """width: pixels from left to right, 0 for the frames' own; sizes are even, as films are."""
-        height, own = frames[0].shape[:2]
-        wide = width or own
-        tall = round(height * wide / own)
+        """width: in pixels, 0 for that of the frames; sizes are even, as MP4 needs."""
+        height, frame_width = frames[0].shape[:2]
+        wide = width or frame_width
+        tall = round(height * wide / frame_width)
         self.size = wide + wide % 2, tall + tall % 2
-        self.shots = [FilmFrame(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
+        self.frames = [FilmFrame(f, at / fps, (at + 1) / fps) for at, f in enumerate(frames)]
 
-    def draw(self, shot: FilmFrame) -> Image.Image:
-        image = Image.fromarray(shot.shown)
+    def draw(self, frame: FilmFrame) -> Image.Image:
+        image = Image.fromarray(frame.shown)
         return image if image.size == self.size else image.resize(self.size)
 
     def sample(self) -> Sequence[FilmFrame]:
-        return self.shots[:: max(1, len(self.shots) // SAMPLE)]
+        return self.frames[:: max(1, len(self.frames) // SAMPLE)]
 
 
 def as_frame(given: Any) -> Frame | None:
-    """Return what an environment drew as pixels, None if it is no picture."""
+    """Return a rendered frame as RGB pixels, None if it is not an image."""
     if not hasattr(given, "shape"):
         return None
     frame = np.asarray(given)
@@ -128,66 +128,65 @@ def as_frame(given: Any) -> Frame | None:
 
 
 def palette_of(image: Image.Image) -> Image.Image:
-    """Return the most common colors as they are, and others that stand for all the rest."""
+    """Return a palette of the most common colors, and representatives of the rest."""
     counted: Any = image.getcolors(image.width * image.height)
     flat = np.array([color for _, color in sorted(counted, reverse=True)[:FLAT_COLORS]])
     mixed = image.quantize(COLORS - FLAT_COLORS, method=Image.Quantize.MEDIANCUT)
     others = np.array(mixed.getpalette()).reshape(-1, 3)
-    # Pillow does not tell apart what is this close, and would take the wrong one for the right one.
+    # Pillow confuses colors that are this close.
     apart = np.abs(others[:, None] - flat).max(axis=2).min(axis=1) >= MIN_COLOR_DISTANCE
     made = Image.new("P", (1, 1))
     made.putpalette(np.vstack([flat, others[apart]]).ravel().tolist())
     return made
 
 
-def write_gif(studio: FrameSource, path: Path, tell: Callable[[], None]) -> None:
-    """Write a film as a GIF file that plays over and over."""
-    palette, dither = studio.palette(), Image.Dither.NONE
+def write_gif(source: FrameSource, path: Path, tick: Callable[[], None]) -> None:
+    """Write a film as a looping GIF file. tick: called before each frame."""
+    palette, dither = source.palette(), Image.Dither.NONE
 
     def images() -> Iterator[Image.Image]:
-        for shot in studio.shots:
-            tell()
-            yield studio.draw(shot).quantize(palette=palette, dither=dither)
+        for frame in source.frames:
+            tick()
+            yield source.draw(frame).quantize(palette=palette, dither=dither)
 
-    # The clock of a GIF ticks 100 times a second; rounding the times keeps the sum right.
-    ticks = [round(100 * shot.end_s) - round(100 * shot.start_s) for shot in studio.shots]
+    # The clock of a GIF durations 100 times a second; rounding the times keeps the sum right.
+    durations = [round(100 * frame.end_s) - round(100 * frame.start_s) for frame in source.frames]
     drawn = images()
     next(drawn).save(
         path,
         "GIF",
         save_all=True,
         append_images=drawn,
-        duration=[10 * tick for tick in ticks],
+        duration=[10 * duration for duration in durations],
         loop=0,
         optimize=True,
     )
 
 
 def find_ffmpeg() -> str:
-    """Return where the program is that writes MP4 files."""
     found = shutil.which("ffmpeg")
     if found is None:
         raise SparringError("an .mp4 needs the program ffmpeg: install ffmpeg, or use .gif")
     return found
 
 
-def write_mp4(studio: FrameSource, path: Path, fps: float, tell: Callable[[], None]) -> None:
-    """Write a film as an MP4 file: ffmpeg gets the pixels through a pipe."""
-    width, height = studio.size
+def write_mp4(source: FrameSource, path: Path, fps: float, tick: Callable[[], None]) -> None:
+    """Write a film as an MP4 file with ffmpeg. tick: called before each frame."""
+    width, height = source.size
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{fps:g}"]
     made = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4", "-y", str(path)]
     words = [find_ffmpeg(), "-loglevel", "error", *given, "-i", "-", "-an", *made]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as ffmpeg:
         assert ffmpeg.stdin is not None
         assert ffmpeg.stderr is not None
-        with suppress(BrokenPipeError):  # it has given up, and says why
-            for shot in studio.shots:
-                tell()
-                pixels = studio.draw(shot).tobytes()
-                for _ in range(round((shot.end_s - shot.start_s) * fps)):
+        with suppress(BrokenPipeError):  # ffmpeg has failed; its error is read below
+            for frame in source.frames:
+                tick()
+                pixels = source.draw(frame).tobytes()
+                for _ in range(round((frame.end_s - frame.start_s) * fps)):
                     ffmpeg.stdin.write(pixels)
             ffmpeg.stdin.close()
-        told = ffmpeg.stderr.read().decode(errors="replace").strip()
+        errors = ffmpeg.stderr.read().decode(errors="replace").strip()
     if ffmpeg.returncode:
-        why = told.splitlines()[-1] if told else f"exit code {ffmpeg.returncode}"
+        why = errors.splitlines()[-1] if errors else f"exit code {ffmpeg.returncode}"
         raise SparringError(f"ffmpeg could not write the film: {why}; use .gif")

@@ -1,4 +1,4 @@
-"""Pictures of games in pixels: shapes on a Pillow image."""
+"""Pictures of games as raster images, drawn with Pillow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from sparring.games.picture import (
 )
 
 SUPERSAMPLING = 3
-"""Everything is drawn this much larger and made smaller, which smooths its edges."""
+"""Images are drawn larger by this factor and reduced, which smooths edges."""
 ANCHORS = {"start": "lm", "middle": "mm", "end": "rm"}
 
 
@@ -38,7 +38,7 @@ def draw_png(drawing: Drawing, width: int) -> bytes:
 
 
 class Canvas:
-    """Draws shapes onto an image, with x to the right and y downwards."""
+    """Draws shapes onto an image; x is to the right, y downwards."""
 
     def __init__(self, view: ViewBox, width: int) -> None:
         self.view, self.scale = view, width * SUPERSAMPLING / view.width
@@ -108,11 +108,11 @@ class Canvas:
         return x - reach, y - reach, x + reach, y + reach
 
     def font(self, text: Text) -> Any:
-        """Pillow's own font, so that it looks the same everywhere."""
+        """Return Pillow's built-in font, which is the same everywhere."""
         return load_font(self.pixels(text.size))
 
     def bounds(self, shape: Shape) -> tuple[int, int, int, int]:
-        """Return a box of pixels that holds all of a shape."""
+        """Return the bounding box of a shape, in pixels."""
         corners = [self.square(place, reach) for place, reach in extent(shape)]
         if isinstance(shape, Text):
             (at,) = self.places([shape.at])
@@ -124,7 +124,7 @@ class Canvas:
 
 
 def extent(shape: Shape) -> Iterator[tuple[Point, float]]:
-    """Yield discs that hold all of a shape but text."""
+    """Yield discs (center, radius) that cover a shape; not for text."""
     match shape:
         case Polygon():
             yield from ((point, shape.edge_width) for point in shape.points)
@@ -140,7 +140,7 @@ def extent(shape: Shape) -> Iterator[tuple[Point, float]]:
 
 
 def transformed(shape: Shape, by: Point, angle: float) -> Any:
-    """Return a part of a group where the group is. Text stays upright."""
+    """Return a part of a group, moved and rotated with the group. Text stays upright."""
     sine, cosine = math.sin(angle), math.cos(angle)
 
     def place(at: Point) -> Point:
@@ -153,7 +153,7 @@ def transformed(shape: Shape, by: Point, angle: float) -> Any:
             return replace(shape, at=place(shape.at), angle=shape.angle + angle)
         case Circle() | Arc() | Text():
             return replace(shape, at=place(shape.at))
-    raise TypeError(f"{type(shape).__name__} is no shape")
+    raise TypeError(f"{type(shape).__name__} is not a shape")
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Pictures of games as SVG: drawings, and films that move by themselves in any browser."""
+"""Pictures of games as SVG: drawings, and animated films for any browser."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 ANIMATED_FIELDS = ("opacity", "at", "angle", "share", "points")
-"""The fields of shapes that can move. A shape that changes otherwise becomes another one."""
+"""Fields of shapes that can be animated. A shape that changes otherwise becomes another one."""
 TOLERANCE = {"opacity": 0.005, "at": 0.5, "angle": 0.5, "share": 0.005, "points": 1.0}
-"""By how much each may be off, in pixels or degrees, which saves most of the numbers."""
+"""Allowed error of each, in pixels or degrees, which saves most key frames."""
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',sans-serif"
 
 
@@ -43,15 +43,15 @@ def draw_svg(drawing: Drawing, width: int) -> str:
 
 
 def animate_svg(film: Film, width: int, seconds: float) -> str:
-    """Return a film as a document that plays over and over. Only what moves is animated."""
+    """Return a film as a looping document; only shapes that move are animated."""
     page = SvgWriter(film.view, width)
     still = [page.element(shape) for shape in film.backdrop]
-    moving = [page.actor(actor, seconds) for actor in find_animated_shapes(film)]
+    moving = [page.animated(animated, seconds) for animated in find_animated_shapes(film)]
     return page.document([*still, *moving])
 
 
 def flip_through(documents: Sequence[str], seconds: float) -> str:
-    """Return documents of one size as one that shows them in turn, over and over."""
+    """Return documents of one size as one that shows them in a loop."""
     bodies = [document[document.find("<svg") :].strip() for document in documents]
     head = re.match(r"<svg\b[^>]*>", bodies[0])
     if head is None or not all(body.startswith("<svg") for body in bodies):
@@ -66,18 +66,18 @@ def flip_through(documents: Sequence[str], seconds: float) -> str:
 
 @dataclass(frozen=True)
 class AnimatedShape:
-    """One thing of a film: what it is, when it is there, and what it does."""
+    """A shape of a film, the frames in which it is visible, and its motion."""
 
     shape: Shape
     """As it first appears."""
     present: Bools
     """By frame."""
     moves: dict[str, Floats]
-    """Of each field that can move: its numbers by frame."""
+    """Values by frame of each animated field."""
 
 
 def find_animated_shapes(film: Film) -> list[AnimatedShape]:
-    """Return everything that appears in a film, from the lowest to the uppermost."""
+    """Return all shapes of a film, from the bottom to the top."""
     seen: dict[Any, list[tuple[int, Shape]]] = {}
     order: list[Any] = []
     for number, frame in enumerate(film.frames):
@@ -93,7 +93,7 @@ def find_animated_shapes(film: Film) -> list[AnimatedShape]:
 
 
 def static_key(shape: Shape) -> Any:
-    """Return all of a shape that cannot move, to recognize it by."""
+    """Return the fields of a shape that are not animated, which identify it."""
     fixed = [
         getattr(shape, field.name) for field in fields(shape) if field.name not in ANIMATED_FIELDS
     ]
@@ -102,7 +102,7 @@ def static_key(shape: Shape) -> Any:
 
 
 def make_animated_shape(found: Sequence[tuple[int, Shape]], frames: int) -> AnimatedShape:
-    """Collect what one thing does; while it is away it stays where it was."""
+    """Collect the motion of one shape; while it is hidden it keeps its place."""
     present = np.zeros(frames, bool)
     present[[number for number, _ in found]] = True
     latest = np.maximum(np.cumsum(present) - 1, 0)
@@ -116,7 +116,7 @@ def make_animated_shape(found: Sequence[tuple[int, Shape]], frames: int) -> Anim
 
 
 class SvgWriter:
-    """Writes shapes in pixels: x to the right, y downwards."""
+    """Writes shapes as SVG elements in pixels; x is to the right, y downwards."""
 
     def __init__(self, view: ViewBox, width: int) -> None:
         self.view, self.width = view, width
@@ -131,16 +131,15 @@ class SvgWriter:
         paper = f'<rect {size} fill="{self.view.paper}"/>'
         return "\n".join([head, paper, *elements, "</svg>\n"])
 
-    def actor(self, actor: AnimatedShape, seconds: float) -> str:
-        """Return one thing of a film."""
-        return self.element(actor.shape, hidden(actor.present), self.moves(actor, seconds))
+    def animated(self, animated: AnimatedShape, seconds: float) -> str:
+        return self.element(animated.shape, hidden(animated.present), self.moves(animated, seconds))
 
     def element(
         self, shape: Shape, more: str = "", moves: str = "", *, inside: bool = False
     ) -> str:
-        """Return one shape with more attributes, and animations.
+        """Return the element of a shape, with extra attributes and animations.
 
-        inside: a group, where places count from its middle.
+        inside: a group, whose coordinates are relative to its center.
         """
         name, attributes, content = self.tag(shape, inside)
         if isinstance(shape, Circle | Arc | Text | ShapeGroup):
@@ -158,7 +157,7 @@ class SvgWriter:
         return f"<{head}>{body}</{name}>" if body else f"<{head}/>"
 
     def tag(self, shape: Shape, inside: bool) -> tuple[str, str, str]:
-        """Return name, attributes and content of a shape, but for its place."""
+        """Return name, attributes and content of a shape, without its position."""
         match shape:
             case Polygon():
                 return (
@@ -181,10 +180,10 @@ class SvgWriter:
                 return "text", f"{size} {looks}", escape(shape.text)
             case ShapeGroup():
                 return "g", "", "".join(self.element(part, inside=True) for part in shape.parts)
-        raise TypeError(f"{type(shape).__name__} is no shape")
+        raise TypeError(f"{type(shape).__name__} is not a shape")
 
     def ring(self, shape: Arc) -> str:
-        """Return a part of a circle: a dash as long as the part, on a line that begins on top."""
+        """Return a part of a circle as a dash on a path that begins on top."""
         radius = shape.radius * self.scale
         half = f"a{short(radius)},{short(radius)} 0 1 1 0"
         way = f"M0,{short(-radius)}{half},{short(2 * radius)}{half},{short(-2 * radius)}"
@@ -192,12 +191,11 @@ class SvgWriter:
         return f'd="{way}" {dash} fill="none" {self.stroke(shape.color, shape.width)}'
 
     def paint(self, shape: Polygon | Circle) -> str:
-        """Return how an area and its edge are filled."""
+        """Return fill and stroke of an area."""
         fill = f'fill="{shape.fill or "none"}"'
         return f"{fill} {self.stroke(shape.edge, shape.edge_width)}" if shape.edge else fill
 
     def stroke(self, color: str, width: float) -> str:
-        """Return how a line is drawn."""
         return f'stroke="{color}" stroke-width="{self.length(width)}"'
 
     def length(self, units: float) -> str:
@@ -207,26 +205,30 @@ class SvgWriter:
         return " ".join(f"{short(x)},{short(y)}" for x, y in self.pixels(points, inside=inside))
 
     def pixels(self, points: Any, *, inside: bool = False) -> Floats:
-        """Return where places [..., 2] are on the page, or in a group."""
+        """Return points [..., 2] in pixels of the page, or of a group."""
         corner = (0.0, 0.0) if inside else (self.view.left, self.view.top)
         placed: Floats = (np.asarray(points, np.float64) - corner) * (self.scale, -self.scale)
         return placed
 
-    def moves(self, actor: AnimatedShape, seconds: float) -> str:
-        """Return everything that a thing does as animations."""
-        found = [] if actor.present.all() else [appear(actor.present, seconds)]
-        changing = {name for name, v in actor.moves.items() if (v != v[0]).any()}
-        if changing & {"at", "angle"} and "angle" in actor.moves and actor.moves["angle"].any():
-            # Moving the place replaces the whole transform, and turning adds to what is there.
+    def moves(self, animated: AnimatedShape, seconds: float) -> str:
+        """Return the animations of a shape."""
+        found = [] if animated.present.all() else [appear(animated.present, seconds)]
+        changing = {name for name, v in animated.moves.items() if (v != v[0]).any()}
+        if (
+            changing & {"at", "angle"}
+            and "angle" in animated.moves
+            and animated.moves["angle"].any()
+        ):
+            # A translation replaces the whole transform, a rotation adds to it.
             changing |= {"at", "angle"}
-        for name, values in actor.moves.items():
+        for name, values in animated.moves.items():
             if name in changing:
                 tag, shown, digits = self.motion(name, values)
                 found.append(animate(tag, shown, seconds, TOLERANCE[name], digits))
         return "".join(found)
 
     def motion(self, name: str, values: Floats) -> tuple[str, Floats, int]:
-        """Return how a field is animated, its numbers there, and how many digits they need."""
+        """Return the tag, values and number of digits of an animated field."""
         if name == "opacity":
             return 'animate attributeName="opacity"', values, 3
         if name == "share":
@@ -241,17 +243,17 @@ class SvgWriter:
         return 'animate attributeName="points"', placed, 0
 
 
-def animate(tag: str, values: Floats, seconds: float, slack: float, digits: int) -> str:
-    """Return an animation with as few moments as the slack allows."""
+def animate(tag: str, values: Floats, seconds: float, tolerance: float, digits: int) -> str:
+    """Return an animation with as few key frames as the tolerance allows."""
     whole = np.vstack([values, values[-1:]])  # the last frame lasts as long as the others
-    moments = key_times(whole, slack)
+    moments = key_times(whole, tolerance)
     shown = ";".join(",".join(short(value, digits) for value in whole[at]) for at in moments)
     times = ";".join(short(at / len(values), 5) for at in moments)
     return f'<{tag} {repeat_attributes(seconds)} values="{shown}" keyTimes="{times}"/>'
 
 
 def appear(present: Bools, seconds: float) -> str:
-    """Return the animation that shows a thing while it is present."""
+    """Return the animation that shows a shape while it is present."""
     changes = [0, *(np.flatnonzero(np.diff(present)) + 1)]
     shown = ";".join("inline" if present[at] else "none" for at in changes)
     times = ";".join(short(at / len(present), 5) for at in changes)
@@ -260,17 +262,16 @@ def appear(present: Bools, seconds: float) -> str:
 
 
 def hidden(present: Bools) -> str:
-    """Return the attribute of what comes later, for programs that do not play animations."""
+    """Return the attribute that hides a later shape in programs without animations."""
     return "" if present[0] else ' display="none"'
 
 
 def repeat_attributes(seconds: float) -> str:
-    """Return how long an animation takes, and that it starts again."""
     return f'dur="{short(seconds, 3)}s" repeatCount="indefinite"'
 
 
-def key_times(values: Floats, slack: float) -> list[int]:
-    """Return the moments between which straight lines stay within the slack of all values."""
+def key_times(values: Floats, tolerance: float) -> list[int]:
+    """Return the key frames between which linear interpolation stays within the tolerance."""
     kept = {0, len(values) - 1}
     unproven = [(0, len(values) - 1)]
     while unproven:
@@ -278,7 +279,7 @@ def key_times(values: Floats, slack: float) -> list[int]:
         share = np.linspace(0, 1, last - first + 1)[:, None]
         line = values[first] + share * (values[last] - values[first])
         error = np.abs(values[first : last + 1] - line).max(axis=1)
-        if error.max() > slack:
+        if error.max() > tolerance:
             worst = first + int(error.argmax())
             kept.add(worst)
             unproven += [(first, worst), (worst, last)]
@@ -286,7 +287,7 @@ def key_times(values: Floats, slack: float) -> list[int]:
 
 
 def short(value: float, digits: int = 1) -> str:
-    """Return a number with few digits: .5 instead of 0.500."""
+    """Return a number as short text: .5 instead of 0.500."""
     text = f"{value:.{digits}f}"
     if digits:
         text = text.rstrip("0").rstrip(".")

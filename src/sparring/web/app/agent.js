@@ -42,7 +42,7 @@ function fileSource(about, page) {
     },
     wasm: () => unpacked("wasm"),
     async page() {
-      if (!page) throw new Error(`${rules.name} has no page of its own`);
+      if (!page) throw new Error(`${rules.name} has no page`);
       return page;
     },
     players: async () => [agent],
@@ -106,7 +106,7 @@ function aboutPage(host, about) {
 
 // How often it wins against whom, with the interval as a line.
 function strengthTable({ strength, rules }) {
-  if (strength.length === 0) return el("p", { class: "soft" }, "Nobody has measured its strength.");
+  if (strength.length === 0) return el("p", { class: "soft" }, "Its strength has not been measured.");
   const alone = rules.seats === 1;
   return el(
     "section",

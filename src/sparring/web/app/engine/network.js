@@ -76,7 +76,7 @@ export class Network {
   ask(state, row) {
     const { engine } = this;
     const seat = state.seat(row);
-    if (seat < 0) throw new Error("nobody is to act");
+    if (seat < 0) throw new Error("no seat is to act");
     const { native } = engine;
     native.state_observe(state.handle, seat, engine.row);
     engine.bytes(engine.mask, engine.rules.actions).fill(0);

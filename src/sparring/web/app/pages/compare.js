@@ -313,7 +313,7 @@ function pairTable({ improvement }) {
     ),
   );
   return [
-    el("h2", {}, "How probably a run of the one is stronger"),
+    el("h2", {}, "Probability that a run of one group is stronger"),
     sheetTable("Pairs of groups", ["Pair", "Stronger", "95 %"], rows, [0]),
   ];
 }

@@ -154,7 +154,7 @@ function payoff({ names, share, low, high }, run) {
     el(
       "p",
       { class: "soft" },
-      "The learner's own games. Snapshots among themselves: ",
+      "Games of the learner. Matches between snapshots: ",
       el("code", {}, `sparring league ${run} --matches 1000`),
     ),
   ];

@@ -138,7 +138,7 @@ export async function replaysPage(host) {
       el(
         "p",
         { class: "notice" },
-        "None is kept yet. Beside every table, under Replay, is a button that keeps the game here.",
+        "No replays saved yet. Next to every game, under Replay, is a button that saves it here.",
       ),
     );
     return;

@@ -78,7 +78,7 @@ export async function whoCanPlay(rules) {
     ]);
     return { bots: rules.bots, agents };
   } catch (wrong) {
-    toast(`Only bots can be asked to the table: ${wrong.message}`);
+    toast(`Only bots can play: ${wrong.message}`);
     return { bots: rules.bots, agents: [] };
   }
 }

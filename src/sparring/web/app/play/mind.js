@@ -116,7 +116,7 @@ export class Mind {
     if (this.chosen?.wrong) return this.chosen.wrong;
     if (this.chosen) return `${this.chosen.name} has not decided anything yet.`;
     const names = this.commentators?.names ?? [];
-    const none = "Bots have no network and so no mind: they follow rules that somebody wrote.";
+    const none = "Bots have no network: they follow written rules.";
     return names.length
       ? `${none} Choose an agent that comments on the game.`
       : `${none} An agent that was trained for this game would have one.`;

@@ -296,7 +296,7 @@ function makeDesk(match) {
 function wordsOf(match) {
   const { phase, winner, left_ms, count_ms, session } = match;
   const score = session.wins.join(" : ");
-  if (match.paused) return ["Paused", "Escape or P goes on"];
+  if (match.paused) return ["Paused", "Escape or P continues"];
   if (phase === "count") return [String(Math.max(1, Math.ceil(left_ms / count_ms)))];
   if (phase === "play") return [];
   if (winner < 0) return ["Nobody scored", `time is up, ${score}`];

@@ -234,7 +234,7 @@ function sampledSwitch(member, put) {
   };
   return el(
     "label",
-    { title: "Draws its moves as it is unsure; otherwise it always plays what it thinks best" },
+    { title: "Sample actions from the policy; otherwise it always plays the most probable one" },
     el("input", { type: "checkbox", checked: member.sampled, onchange: change }),
     "sampled",
   );

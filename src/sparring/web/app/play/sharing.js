@@ -59,7 +59,7 @@ export async function keep(replay) {
     toast(`Kept as ${name}`);
     return name;
   } catch (wrong) {
-    toast(`Not kept: ${wrong.message}`);
+    toast(`Not saved: ${wrong.message}`);
     return null;
   }
 }

@@ -216,7 +216,7 @@ export function eventsTab({ events, phases }) {
     terms: all,
   }));
   const all = [...events.filter(({ event }) => event !== "phase"), ...terms];
-  if (!all.length) return nothing("Nothing has happened yet besides training.");
+  if (!all.length) return nothing("No events yet besides training.");
   all.sort((a, b) => a.update - b.update).reverse();
   return el(
     "ol",
@@ -246,7 +246,7 @@ function kindOf({ event }) {
 function sentence({ event, ...facts }) {
   const known = {
     best: () => `New best: mean ${shown(facts.strength)}, checkpoint ${facts.checkpoint}`,
-    planned: () => `The schedules now reckon with ${whole(facts.total_updates)} updates`,
+    planned: () => `The schedules now assume ${whole(facts.total_updates)} updates`,
     ended: () => `Ended: ${facts.why}`,
     init: () => `Began with trained weights: ${facts.summary}`,
     phase: () => `Phase ${facts.name} began${termsText(facts.terms)}`,
@@ -339,7 +339,7 @@ function noProfile(name) {
     el(
       "p",
       { class: "soft" },
-      "Nobody has looked yet. This says where the time goes and what to do:",
+      "Not profiled yet. This command shows where the time goes and what to do:",
     ),
     el("pre", {}, el("code", {}, `sparring profile ${name}`)),
   ];

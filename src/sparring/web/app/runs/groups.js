@@ -13,8 +13,8 @@ export const LOSSES = {
   clipfrac: "Clipped share of samples",
   explained_variance: "Explained variance of returns",
   grad_norm: "Gradient norm",
-  q_loss: "Loss of values",
-  td_error: "Mean error of values",
+  q_loss: "Q loss",
+  td_error: "Mean TD error",
   critic_loss: "Critic loss",
   actor_loss: "Policy loss",
   temperature_loss: "Temperature loss",
@@ -27,12 +27,12 @@ const LEARNING = {
   replay_fill: "Replay: share that is full",
   replay_age: "Replay: mean age in decisions",
   epsilon: "Share of random actions",
-  temperature: "Temperature: worth of entropy",
+  temperature: "Temperature (entropy coefficient)",
 };
 const CURRICULUM = {
   reward: "Reward weights",
   flag: "Flags of the game",
-  opponents: "How often who is met",
+  opponents: "Share of games per opponent",
 };
 const SPEEDS = { "charts/SPS": "decisions/s", "charts/samples_per_s": "samples/s" };
 const USE = {

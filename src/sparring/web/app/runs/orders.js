@@ -6,12 +6,12 @@ import { el, toast } from "/app/dom.js";
 const ORDERS = {
   stop: {
     verb: "Stop",
-    text: "It saves a checkpoint first and can go on from there later.",
+    text: "It saves a checkpoint first, from which it can be resumed.",
     done: "is asked to stop",
   },
   resume: {
     verb: "Resume",
-    text: "It goes on from its newest checkpoint until its budget is used up.",
+    text: "It continues from its newest checkpoint until its budget is used.",
     done: "goes on",
   },
 };
