@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer
 from sparring.learn.acting import PlayerActor, RngKeys, SlotActor
 from sparring.learn.ppo import PPO
-from sparring.learn.rollout import FinishedEpisodes
+from sparring.learn.rollout import FinishedGames
 from sparring.nets.frozen.cpu import GroupedNet
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
@@ -112,7 +112,7 @@ def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
     pool = Pool("skull_king", 64, seed=3, threads=1, lineups=[Lineup(seats)], observe=False)
     pool.set_mixes({"past": {1: 1.0, 2: 2.0}})
     pool.reset()
-    finished, bots = FinishedEpisodes(), pool.rules.bots
+    finished, bots = FinishedGames(), pool.rules.bots
     expected = np.zeros((3 + len(bots), 3), np.int64)
     while finished.episodes() is None or len(finished.episodes() or ()) < 300:
         batch = pool.step(pool.sample_actions())

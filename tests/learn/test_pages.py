@@ -18,8 +18,10 @@ import sparring
 import sparring.learn
 from sparring.cluster.actors.learner import DistributedPPO
 from sparring.cluster.replicas.learner import ReplicatedPPO
+from sparring.cluster.wrapper import PPOWrapper
 from sparring.config import TrainConfig
 from sparring.learn.algos import factory_of
+from sparring.learn.ppo import PPO
 from sparring.training.planning.settings import merged
 from sparring.training.planning.training import plan_training
 
@@ -95,7 +97,8 @@ def test_no_class_of_a_learner_has_a_grandparent() -> None:
 
 
 def test_learners_of_several_processes_own_the_algorithm() -> None:
-    assert bases(DistributedPPO) == bases(ReplicatedPPO) == []
+    assert bases(DistributedPPO) == bases(ReplicatedPPO) == [PPOWrapper]
+    assert not issubclass(PPOWrapper, PPO)
 
 
 def entered(learner: Any) -> list[str]:

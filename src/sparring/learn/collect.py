@@ -18,7 +18,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
 from sparring.learn.rollout import (
     RECORD,
-    FinishedEpisodes,
+    FinishedGames,
     GameGroup,
     Rollout,
     Truncations,
@@ -105,7 +105,7 @@ class Collector:
         self.decisions = 0
         """Decisions of the learner."""
         self.opponent_rows = 0
-        self.finished = FinishedEpisodes()
+        self.finished = FinishedGames()
         pool.reset()
         self.groups = groups_of(pool)
         self._stats, *self._counted = stat_matrices(pool.rules.stats, len(pool.counts()))
@@ -144,7 +144,7 @@ class Collector:
         self.rollout.final_value.fill(np.nan)
         self.rollout.truncations = Truncations()
         if reset_stats:
-            self.finished = FinishedEpisodes()
+            self.finished = FinishedGames()
             self.pool.clear_counts()
         if self.any_order:
             self._collect_as_ready(number)

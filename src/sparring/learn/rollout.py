@@ -251,7 +251,7 @@ def open_episodes(batch: BatchLike, first_game: int = 0) -> Episodes:
 
 
 @dataclass
-class FinishedEpisodes:
+class FinishedGames:
     """The games that finished in a rollout."""
 
     batches: list[Episodes] = field(default_factory=list)

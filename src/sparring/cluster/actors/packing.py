@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.learn.collect import Collector
-from sparring.learn.rollout import Episodes, FinishedEpisodes, Truncations
+from sparring.learn.rollout import Episodes, FinishedGames, Truncations
 from sparring.pools.lineups import NO_POLICY
 from sparring.processes import Shapes
 
@@ -147,7 +147,7 @@ class RolloutAssembler:
         """Pass truncations and finished games to the collector, in the order of one pool."""
         self.collector.rollout.truncations, self.collector.finished = (
             Truncations(),
-            FinishedEpisodes(),
+            FinishedGames(),
         )
         if self._cuts:
             for name, joined in in_order(self._cuts).items():

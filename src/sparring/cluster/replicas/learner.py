@@ -29,7 +29,7 @@ from sparring.learn.algos import host_options
 from sparring.learn.learner import DivergedError, LostError, Overrides, Report, Snapshot
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
-from sparring.learn.rollout import Episodes, FinishedEpisodes
+from sparring.learn.rollout import Episodes, FinishedGames
 from sparring.messages import ERROR, Message, raise_if_error
 from sparring.pools.lineups import Mixes
 from sparring.processes import CLOSE_S, Child, ProcessEndedError
@@ -172,7 +172,7 @@ class ReplicatedPPO(PPOWrapper):
         return ""
 
     def _merged(self, report: Report, replies: Sequence[Message]) -> Report:
-        finished = FinishedEpisodes([] if report.episodes is None else [report.episodes])
+        finished = FinishedGames([] if report.episodes is None else [report.episodes])
         counts = np.asarray(self.ppo.pool.counts(), np.int64).copy()
         for rank, reply in enumerate(replies, 1):
             counts += reply.arrays["counts"]
