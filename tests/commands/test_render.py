@@ -13,7 +13,7 @@ from commands.render_helpers import BOARD, MATCH, SVG, report
 from sparring import Rules, game_names
 from sparring.cli import main
 from sparring.games import laser_hockey
-from sparring.games.laser_hockey.picture import BLINK, BLINKS, PAUSE
+from sparring.games.laser_hockey.picture import BLINK_COUNT, BLINK_FRAMES, PAUSE
 from sparring.games.lookup import game_module
 
 FAKE_FFMPEG = """#!{python}
@@ -77,7 +77,7 @@ def test_a_film_has_a_frame_for_every_step_and_then_the_result(
     facts = report(capsys, tmp_path / "game.svg", *MATCH)
     (episode,) = facts["episodes"]
     assert episode == {"steps": 144, "end": "goal", "scores": [1.0, -1.0]}
-    assert facts["frames"] == 1 + 144 + 2 * BLINK * BLINKS + PAUSE
+    assert facts["frames"] == 1 + 144 + 2 * BLINK_FRAMES * BLINK_COUNT + PAUSE
     assert facts["seconds"] == pytest.approx(facts["frames"] * laser_hockey.STEP_S)
 
 
@@ -92,7 +92,7 @@ def test_a_gif_takes_as_long_as_the_game(
             for frame in range(image.n_frames):
                 image.seek(frame)
                 total += image.info["duration"]
-        frames = 1 + 144 + 2 * BLINK * BLINKS + PAUSE
+        frames = 1 + 144 + 2 * BLINK_FRAMES * BLINK_COUNT + PAUSE
         assert total / 1000 == pytest.approx(factor * frames * laser_hockey.STEP_S, abs=0.05)
         assert total / 1000 == pytest.approx(facts["seconds"], abs=0.006)
 

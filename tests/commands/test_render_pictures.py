@@ -13,7 +13,7 @@ from commands.render_helpers import HOCKEY, MATCH, SVG, match, report
 from sparring.draw.pictures.film import FilmFrame, GameFrames
 from sparring.draw.pictures.svg import animate_svg, key_times, short
 from sparring.games import laser_hockey
-from sparring.games.laser_hockey.picture import FILM_VIEW, SEAT
+from sparring.games.laser_hockey.picture import FILM_VIEW, SEAT_COLORS
 from sparring.games.picture import Circle, Film, ShapeGroup, ViewBox, picture_of
 
 
@@ -99,8 +99,8 @@ def test_a_frame_shows_rackets_and_puck_in_their_colors() -> None:
         scale = 380 / FILM_VIEW.width
         center_of_mass = 0.12
         for body, back, color in (
-            (at.left, -center_of_mass, SEAT[0]),
-            (at.right, center_of_mass, SEAT[1]),
+            (at.left, -center_of_mass, SEAT_COLORS[0]),
+            (at.right, center_of_mass, SEAT_COLORS[1]),
             (at.puck, 0.0, "#000000"),
         ):
             x, y = body.x + back * np.cos(body.angle), body.y + back * np.sin(body.angle)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sparring
 from sparring.games import cage2
-from sparring.games.cage2 import ACTIONS, HOSTS, LABELS, Position, action_id, read
+from sparring.games.cage2 import ACTIONS, HOSTS, LABELS, Cage2Position, action_id, read
 
 SOME = settings(max_examples=25, deadline=None)
 VALUES = dict.fromkeys(HOSTS, 0.1) | {
@@ -43,8 +43,8 @@ seeds = st.integers(0, 2**32 - 1)
 class Moment:
     """One step of an episode."""
 
-    was: Position
-    now: Position
+    was: Cage2Position
+    now: Cage2Position
     state: sparring.State
 
 

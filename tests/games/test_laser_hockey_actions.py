@@ -11,7 +11,7 @@ import sparring
 from sparring import Pool, Rules
 from sparring.errors import IllegalActionError
 from sparring.games import laser_hockey
-from sparring.games.laser_hockey import Position, load_position
+from sparring.games.laser_hockey import HockeyPosition, load_position
 
 
 def test_discrete_actions_mirror() -> None:
@@ -48,7 +48,7 @@ def test_discrete_actions_mirror() -> None:
 def test_discrete_actions_are_continuous_ones(action: int, wish: list[float]) -> None:
     """Section 9, for both seats, with and without a puck to shoot."""
     for keep in ((0, 0), (9, 0), (0, 9)):
-        position = Position(keep=keep)
+        position = HockeyPosition(keep=keep)
         one = load_position(position, game="laser_hockey_discrete")
         other = load_position(position)
         one.apply([action, action])
@@ -64,9 +64,9 @@ def test_finer_discrete_actions() -> None:
     assert Rules("laser_hockey_discrete", {"fineness": 3}).actions == 14
     assert Rules("laser_hockey_discrete", {"fineness": 3, "keep_mode": 0}).actions == 13
     assert Rules("laser_hockey_discrete").actions == 8
-    state = load_position(Position(), config={"fineness": 4}, game="laser_hockey_discrete")
+    state = load_position(HockeyPosition(), config={"fineness": 4}, game="laser_hockey_discrete")
     state.apply([1 + 1 * 3 + 1, 0])  # forward with 2/3
-    other = load_position(Position())
+    other = load_position(HockeyPosition())
     other.apply(np.array([[2 / 3, 0, 0, 0], [0, 0, 0, 0]], np.float32))
     np.testing.assert_array_equal(state.observe(0), other.observe(0))
     assert rules.action_name(1 + 3 + 1) == "forward 2/3"
@@ -86,7 +86,7 @@ def test_numbers_that_are_not_finite_refuse_the_step(value: float) -> None:
 
 
 def test_numbers_out_of_range_are_clipped() -> None:
-    one, other = load_position(Position()), load_position(Position())
+    one, other = load_position(HockeyPosition()), load_position(HockeyPosition())
     one.apply(np.array([[3, -7, 1.5, 0], [-2, 0, 0, 0]], np.float32))
     other.apply(np.array([[1, -1, 1, 0], [-1, 0, 0, 0]], np.float32))
     np.testing.assert_array_equal(one.observe(0), other.observe(0))

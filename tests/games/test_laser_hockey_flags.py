@@ -10,23 +10,25 @@ import pytest
 import sparring
 from sparring import Lineup, Pool, Rules
 from sparring.errors import ConfigError
-from sparring.games.laser_hockey import Body, Position, load_position, read
+from sparring.games.laser_hockey import HockeyPosition, RigidBody, load_position, read
 
 NOTHING = np.zeros((2, 4), np.float32)
 
 
 def test_the_original_reward_is_the_default() -> None:
-    state = load_position(Position(puck=Body(x=3.6, vx=40.0), right=Body(x=3.0, y=-2.0)))
+    state = load_position(
+        HockeyPosition(puck=RigidBody(x=3.6, vx=40.0), right=RigidBody(x=3.0, y=-2.0))
+    )
     goals = 0.0
     while not state.over:
         state.apply(NOTHING)
         goals += state.rewards[0]
     assert state.end == "goal" and state.terminated and not state.truncated
     assert goals == pytest.approx(10.0)
-    state = load_position(Position(puck=Body(x=-2.0), left=Body(x=-3.0)))
+    state = load_position(HockeyPosition(puck=RigidBody(x=-2.0), left=RigidBody(x=-3.0)))
     state.apply(NOTHING)
     assert state.rewards.tolist() == pytest.approx([-0.0576, 0.0])
-    train = load_position(Position(puck=Body(x=-2.0), mode="TRAIN_SHOOTING"))
+    train = load_position(HockeyPosition(puck=RigidBody(x=-2.0), mode="TRAIN_SHOOTING"))
     train.apply(NOTHING)
     assert train.rewards.tolist() == pytest.approx([-0.18, 0.0])
 
@@ -56,7 +58,7 @@ def test_the_time_limit_cuts_or_ends(mode: str, length: int) -> None:
 
 def test_a_shot_is_released_at_once_or_after_fourteen_steps() -> None:
     """Section 6.3: the counter is seen as 15, 14, ..., 2, 0."""
-    state = load_position(Position(left=Body(x=-2.0), puck=Body(x=-1.6, vx=-5.0)))
+    state = load_position(HockeyPosition(left=RigidBody(x=-2.0), puck=RigidBody(x=-1.6, vx=-5.0)))
     counts = []
     while len(counts) < 30 and not (counts and counts[-1] == 0 and 15 in counts):
         state.apply(NOTHING)
@@ -64,7 +66,9 @@ def test_a_shot_is_released_at_once_or_after_fourteen_steps() -> None:
     first = counts.index(15)
     assert counts[first:] == [*range(15, 1, -1), 0]
     assert state.observe(0)[14] == pytest.approx(60 * 0.999, rel=0.02)
-    shot = load_position(Position(left=Body(x=-2.0), puck=Body(x=-1.6), keep=(15, 0)))
+    shot = load_position(
+        HockeyPosition(left=RigidBody(x=-2.0), puck=RigidBody(x=-1.6), keep=(15, 0))
+    )
     shot.apply(np.array([[0, 0, 0, 0.5], [0, 0, 0, 0]], np.float32))
     assert shot.observe(0)[16] == 14  # 0.5 is not yet a shot
     shot.apply(np.array([[0, 0, 0, 0.51], [0, 0, 0, 0]], np.float32))
@@ -147,8 +151,10 @@ def test_scaled_observations() -> None:
     divisors = [1, 1, 0.5, 4, 4, 4, 1, 1, 0.5, 4, 4, 4, 2, 2, 10, 10, 4, 4]
     rules = Rules("laser_hockey", {"scale_observation": 1})
     assert [feature.divisor for feature in rules.features] == divisors
-    plain = load_position(Position(puck=Body(x=1.0, vx=5.0)))
-    scaled = load_position(Position(puck=Body(x=1.0, vx=5.0)), config={"scale_observation": 1})
+    plain = load_position(HockeyPosition(puck=RigidBody(x=1.0, vx=5.0)))
+    scaled = load_position(
+        HockeyPosition(puck=RigidBody(x=1.0, vx=5.0)), config={"scale_observation": 1}
+    )
     np.testing.assert_allclose(scaled.observe(0), plain.observe(0) / divisors)
 
 

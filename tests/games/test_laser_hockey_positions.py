@@ -9,23 +9,23 @@ import pytest
 
 from sparring.errors import ConfigError
 from sparring.games import laser_hockey
-from sparring.games.laser_hockey import Body, Position, load_position, read, set_position
+from sparring.games.laser_hockey import HockeyPosition, RigidBody, load_position, read, set_position
 
 
-def random_position(rng: np.random.Generator) -> Position:
-    def racket(side: int) -> Body:
+def random_position(rng: np.random.Generator) -> HockeyPosition:
+    def racket(side: int) -> RigidBody:
         x, y, angle = rng.uniform(0.6, 3.4), rng.uniform(-2.5, 2.5), rng.uniform(-0.9, 0.9)
-        return Body(side * x, y, angle, *rng.uniform(-6, 6, 3))
+        return RigidBody(side * x, y, angle, *rng.uniform(-6, 6, 3))
 
-    puck = Body(*rng.uniform((-3.5, -3.0), (3.5, 3.0)), 0.0, *rng.uniform(-20, 20, 3))
-    return Position(racket(-1), racket(1), puck)
+    puck = RigidBody(*rng.uniform((-3.5, -3.0), (3.5, 3.0)), 0.0, *rng.uniform(-20, 20, 3))
+    return HockeyPosition(racket(-1), racket(1), puck)
 
 
-def turned(position: Position) -> Position:
+def turned(position: HockeyPosition) -> HockeyPosition:
     """Half a turn, players exchanged."""
 
-    def turn(body: Body) -> Body:
-        return Body(-body.x, -body.y, body.angle, -body.vx, -body.vy, body.spin)
+    def turn(body: RigidBody) -> RigidBody:
+        return RigidBody(-body.x, -body.y, body.angle, -body.vx, -body.vy, body.spin)
 
     return replace(
         position,
@@ -36,11 +36,11 @@ def turned(position: Position) -> Position:
     )
 
 
-def flipped(position: Position) -> Position:
+def flipped(position: HockeyPosition) -> HockeyPosition:
     """Top and bottom exchanged."""
 
-    def flip(body: Body) -> Body:
-        return Body(body.x, -body.y, -body.angle, body.vx, -body.vy, -body.spin)
+    def flip(body: RigidBody) -> RigidBody:
+        return RigidBody(body.x, -body.y, -body.angle, body.vx, -body.vy, -body.spin)
 
     return replace(
         position, left=flip(position.left), right=flip(position.right), puck=flip(position.puck)
@@ -96,19 +96,19 @@ def test_a_position_can_be_set_and_read() -> None:
 
 
 BAD_POSITIONS = {
-    "keep counter must be": Position(keep=(1, 0)),
-    "number 2 is not within": Position(left=Body(angle=float("nan"))),
-    "number 12 is not within": Position(puck=Body(x=float("inf"))),
-    "mode='FAST' is unknown": Position(mode="FAST"),
-    "time is past": Position(time=251),
-    "touching must be": Position(touching=16),
-    "server must be": Position(server=2),
+    "keep counter must be": HockeyPosition(keep=(1, 0)),
+    "number 2 is not within": HockeyPosition(left=RigidBody(angle=float("nan"))),
+    "number 12 is not within": HockeyPosition(puck=RigidBody(x=float("inf"))),
+    "mode='FAST' is unknown": HockeyPosition(mode="FAST"),
+    "time is past": HockeyPosition(time=251),
+    "touching must be": HockeyPosition(touching=16),
+    "server must be": HockeyPosition(server=2),
 }
 
 
 @pytest.mark.parametrize("message", BAD_POSITIONS)
 def test_bad_positions_are_refused_and_change_nothing(message: str) -> None:
-    state = load_position(Position())
+    state = load_position(HockeyPosition())
     before = state.serialize()
     with pytest.raises(ConfigError, match=message):
         set_position(state, BAD_POSITIONS[message])
@@ -117,11 +117,11 @@ def test_bad_positions_are_refused_and_change_nothing(message: str) -> None:
 
 def test_a_kept_puck_needs_keep_mode() -> None:
     with pytest.raises(ConfigError, match="needs keep_mode"):
-        load_position(Position(keep=(5, 0)), config={"keep_mode": 0})
+        load_position(HockeyPosition(keep=(5, 0)), config={"keep_mode": 0})
 
 
 def test_the_rink_as_text() -> None:
-    state = load_position(Position(puck=Body(x=1.0, y=1.0), keep=(0, 4), time=9))
+    state = load_position(HockeyPosition(puck=RigidBody(x=1.0, y=1.0), keep=(0, 4), time=9))
     lines = str(state).splitlines()
     assert lines[0] == "NORMAL, step 9 of 251; seat 1 keeps the puck, 4 left"
     assert sum(line.count("o") for line in lines[1:18]) == 1

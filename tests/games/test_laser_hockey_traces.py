@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sparring
-from sparring.games.laser_hockey import Body, Position, load_position, set_position
+from sparring.games.laser_hockey import HockeyPosition, RigidBody, load_position, set_position
 from vectors.laser_hockey import Trace, data, traces
 
 PARITY = {"clear_keep_on_reset": 0, "safe_spawn": 0, "timeout_as_terminated": 1}
@@ -86,10 +86,10 @@ def test_the_scripted_players_answer_as_recorded() -> None:
     """Positions are set within 5e-7 m, which gains of 10 and 2 make 5e-6 and 2e-6."""
     for vector in data()["policy"]:
         own, other, puck = vector["obs"][0:6], vector["obs"][6:12], vector["obs"][12:16]
-        position = Position(
-            Body(*own),
-            Body(*other),
-            Body(puck[0], puck[1], 0.0, puck[2], puck[3]),
+        position = HockeyPosition(
+            RigidBody(*own),
+            RigidBody(*other),
+            RigidBody(puck[0], puck[1], 0.0, puck[2], puck[3]),
             keep=(int(vector["obs"][16]), int(vector["obs"][17])),
             phase=(vector["phase"], 0.0),
         )
@@ -109,13 +109,13 @@ def test_the_scripted_players_answer_as_recorded() -> None:
         assert (error <= allowed).all(), error
 
 
-def turn(body: Body) -> Body:
-    return Body(-body.x, -body.y, body.angle, -body.vx, -body.vy, body.spin)
+def turn(body: RigidBody) -> RigidBody:
+    return RigidBody(-body.x, -body.y, body.angle, -body.vx, -body.vy, body.spin)
 
 
 def test_constants_show_in_what_they_do() -> None:
     """Masses, inertia and damping (section 3.2) from the speeds that one step gives."""
-    state = load_position(Position())
+    state = load_position(HockeyPosition())
     state.apply(np.array([[1, 0, 1, 0], [0, 0, 0, 0]], np.float32))
     seen = state.observe(0)
     assert seen[3] == pytest.approx(6000 / 58.0 * 0.02 * 0.9, rel=1e-5)
@@ -125,9 +125,9 @@ def test_constants_show_in_what_they_do() -> None:
     center = -3 - 0.1223755 + seen[3] * 0.02
     assert seen[0] == pytest.approx(center + 0.1223755 * np.cos(angle), abs=1e-6)
     assert seen[1] == pytest.approx(0.1223755 * np.sin(angle), abs=1e-6)
-    state = load_position(Position(puck=Body(vx=10.0)))
+    state = load_position(HockeyPosition(puck=RigidBody(vx=10.0)))
     state.apply(np.zeros((2, 4), np.float32))
     assert state.observe(0)[14] == pytest.approx(10 * 0.999, rel=1e-6)
-    state = load_position(Position(puck=Body(vx=30.0)))
+    state = load_position(HockeyPosition(puck=RigidBody(vx=30.0)))
     state.apply(np.zeros((2, 4), np.float32))
     assert state.observe(0)[14] == pytest.approx(30 * 0.8, rel=1e-6)

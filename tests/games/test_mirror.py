@@ -13,7 +13,7 @@ import sparring
 from sparring import Rules, State
 from sparring.errors import ConfigError
 from sparring.games import laser_hockey, shogi
-from sparring.games.laser_hockey import Body, Position, load_position
+from sparring.games.laser_hockey import HockeyPosition, RigidBody, load_position
 from sparring.games.mirror import Mirror
 from sparring.games.rules import game_names
 
@@ -182,23 +182,23 @@ def test_tic_tac_toe_is_the_same_in_a_mirror() -> None:
 # Laser hockey: bodies are reflected in the rink's long axis, in meters and radians
 
 
-def flipped(position: Position) -> Position:
-    def flip(body: Body) -> Body:
-        return Body(body.x, -body.y, -body.angle, body.vx, -body.vy, -body.spin)
+def flipped(position: HockeyPosition) -> HockeyPosition:
+    def flip(body: RigidBody) -> RigidBody:
+        return RigidBody(body.x, -body.y, -body.angle, body.vx, -body.vy, -body.spin)
 
     bodies = {name: flip(getattr(position, name)) for name in ("left", "right", "puck")}
     return replace(position, **bodies, kick=(position.kick[0], -position.kick[1]))
 
 
-def random_position(rng: np.random.Generator, *, keeps: bool) -> Position:
+def random_position(rng: np.random.Generator, *, keeps: bool) -> HockeyPosition:
     """Anywhere, at any speed; half of the pucks near a racket, some of them kept."""
 
-    def racket(side: int) -> Body:
+    def racket(side: int) -> RigidBody:
         x, y, angle = rng.uniform(0.6, 3.4), rng.uniform(-2.5, 2.5), rng.uniform(-1.2, 1.2)
-        return Body(side * x, y, angle, *rng.uniform(-6, 6, 3))
+        return RigidBody(side * x, y, angle, *rng.uniform(-6, 6, 3))
 
     left, right = racket(-1), racket(1)
-    puck = Body(*rng.uniform((-3.5, -3.0), (3.5, 3.0)), 0.0, *rng.uniform(-20, 20, 3))
+    puck = RigidBody(*rng.uniform((-3.5, -3.0), (3.5, 3.0)), 0.0, *rng.uniform(-20, 20, 3))
     if rng.random() < 0.5:
         near = left if rng.random() < 0.5 else right
         place = near.x + rng.uniform(-0.7, 0.7), near.y + rng.uniform(-0.7, 0.7)
@@ -206,7 +206,7 @@ def random_position(rng: np.random.Generator, *, keeps: bool) -> Position:
     kept = int(rng.integers(2, 16)) if keeps and rng.random() < 0.3 else 0
     keep = (kept, 0) if rng.random() < 0.5 else (0, kept)
     mode = str(rng.choice(laser_hockey.MODES))
-    return Position(left, right, puck, keep, int(rng.integers(0, 80)), mode)
+    return HockeyPosition(left, right, puck, keep, int(rng.integers(0, 80)), mode)
 
 
 HOCKEY: list[tuple[str, dict[str, Any]]] = [

@@ -107,7 +107,7 @@ def test_kuhhandel_shows_bids_piles_and_quartets() -> None:
     counters = [scene for scene in scenes if scene.counter]
     assert counters
     for scene in counters:
-        assert scene.told[0].endswith(kuhhandel.show_pile(scene.counter or ()))
+        assert scene.events[0].endswith(kuhhandel.show_pile(scene.counter or ()))
     assert list(scenes[-1].scores) == episode.states[-1].scores
     shown = written(still_of(episode).shapes)
     completed = [text for text in shown if text.endswith(" points") and ": " in text]

@@ -110,7 +110,7 @@ def test_a_policy_is_loaded_once(run: Path, tmp_path: Path) -> None:
     assert cache.get(saved, name="friend") is named
     assert one.name == "saved"
     found = cache.statistics
-    assert (found.hits, found.misses, found.evictions, found.held) == (4, 2, 0, 2)
+    assert (found.hits, found.misses, found.evictions, found.entries) == (4, 2, 0, 2)
     assert "2 in memory" in str(found)
     assert "4 hits, 2 misses, 0 evictions" in str(found)
 
@@ -163,5 +163,5 @@ def test_what_is_larger_than_the_cache_is_loaded_and_not_kept(tmp_path: Path) ->
     cache = PolicyCache(8 * 1024)
     kept = cache.get(small)
     assert same(cache.get(large), fresh(1, 512))
-    assert cache.statistics.held == 1
+    assert cache.statistics.entries == 1
     assert cache.get(small) is kept

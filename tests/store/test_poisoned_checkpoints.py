@@ -167,7 +167,7 @@ META: dict[str, tuple[Edit, str]] = {
     "no such game": (lambda meta: meta.update(game="chess"), "no game called 'chess'"),
     "flags a list": (lambda meta: meta.update(game_config=[]), "game_config is .*not an object"),
     "odd flag": (lambda meta: meta.update(game_config={"skip_forced": {}}), "skip_forced"),
-    "no heads": (lambda meta: meta.update(heads={}), "it is a critic"),
+    "no heads": (lambda meta: meta.update(heads={}), "it has no policy head"),
     "heads a list": (lambda meta: meta.update(heads=[]), "heads is .*not an object"),
     "narrow head": (lambda meta: meta.update(heads={"policy": 4, "value": 1}), "heads.policy is 4"),
     "wide head": (lambda meta: meta.update(heads={"policy": 9, "score": 2**40}), "heads.score"),
@@ -197,8 +197,8 @@ BOUNDS: dict[str, Any] = {"low": [0.0], "high": [1.0], "shape": [1], "dtype": "f
     ("changes", "match"),
     [
         ({"numbers": 10**12}, "foreign.numbers"),
-        ({"numbers": 2**21}, "weights cannot serve"),
-        ({"actions": 2**21}, "weights cannot serve"),
+        ({"numbers": 2**21}, "weights allow"),
+        ({"actions": 2**21}, "weights allow"),
         ({"seats": 0}, "foreign.seats"),
         ({"wings": 1}, "foreign.wings is unknown"),
         ({"parts": [["a", 8]]}, "has 2 entries"),
@@ -255,7 +255,7 @@ def test_a_fifo_in_place_of_the_best_is_passed_over(path: Path) -> None:
 
 def test_a_checkpoint_has_the_number_of_its_folder(path: Path) -> None:
     change(path, lambda manifest: manifest.update(number=99))
-    with pytest.raises(CheckpointError, match="says that it is number 99"):
+    with pytest.raises(CheckpointError, match="its number is 99"):
         checkpoint.load(path)
 
 

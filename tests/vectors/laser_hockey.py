@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.games.laser_hockey import Body, Position
+from sparring.games.laser_hockey import HockeyPosition, RigidBody
 
 FILE = Path(__file__).with_name("laser_hockey.json.xz")
 PUCK_MASS, STEP_S = 1.0323623, 0.02
@@ -34,7 +34,7 @@ class Trace:
     name: str
     mode: str
     keep: bool
-    start: Position
+    start: HockeyPosition
     actions: npt.NDArray[np.float32]
     """[steps, 2, 4]"""
     obs: Floats
@@ -50,28 +50,28 @@ class Trace:
     def steps(self) -> int:
         return len(self.obs)
 
-    def position_before(self, step: int) -> Position:
+    def position_before(self, step: int) -> HockeyPosition:
         """What was recorded before a step, with nothing touching anything."""
         if step == 0:
             return self.start
         seen = self.obs[step - 1].tolist()
-        return Position(
-            left=Body(*seen[0:6]),
-            right=Body(*seen[6:12]),
-            puck=Body(seen[12], seen[13], 0.0, seen[14], seen[15], float(self.spin[step - 1])),
+        return HockeyPosition(
+            left=RigidBody(*seen[0:6]),
+            right=RigidBody(*seen[6:12]),
+            puck=RigidBody(seen[12], seen[13], 0.0, seen[14], seen[15], float(self.spin[step - 1])),
             keep=(int(seen[16]), int(seen[17])),
             mode=self.mode,
         )
 
 
-def first_position(raw: dict[str, Any]) -> Position:
+def first_position(raw: dict[str, Any]) -> HockeyPosition:
     bodies = {
-        name: Body(at["x"] - 5, at["y"] - 4, at["angle"], at["vx"], at["vy"], at["w"])
+        name: RigidBody(at["x"] - 5, at["y"] - 4, at["angle"], at["vx"], at["vy"], at["w"])
         for name, at in raw["initial_body_states"].items()
     }
     x, y = (force * STEP_S / PUCK_MASS for force in raw["initial_puck_force"])
     left, right = raw["initial_keep_counters"]
-    return Position(
+    return HockeyPosition(
         bodies["p1"], bodies["p2"], bodies["puck"], (left, right), mode=raw["mode"], kick=(x, y)
     )
 

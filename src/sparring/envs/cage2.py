@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
 from sparring.errors import ConfigError, IllegalActionError
-from sparring.games.cage2 import HOSTS, LEVELS, Position, levels_of, read
+from sparring.games.cage2 import HOSTS, LEVELS, Cage2Position, levels_of, read
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
@@ -156,7 +156,7 @@ class CybORG:
         return seen.astype(np.int64) if self._whole else seen
 
     @property
-    def position(self) -> Position:
+    def position(self) -> Cage2Position:
         """The true position, for analysis."""
         return read(self._state)
 

@@ -16,7 +16,14 @@ import numpy.typing as npt
 
 from sparring.envs.extras import not_installed
 from sparring.errors import ConfigError, IllegalActionError
-from sparring.games.laser_hockey import KEPT, TIME_LIMIT, Body, Position, read, set_position
+from sparring.games.laser_hockey import (
+    KEPT,
+    TIME_LIMIT,
+    HockeyPosition,
+    RigidBody,
+    read,
+    set_position,
+)
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 
@@ -230,10 +237,10 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
         x, y, vx, vy = (float(number) for number in seen[12:16])
         set_position(
             self._state,
-            Position(
-                left=Body(*(float(number) for number in seen[0:6])),
-                right=Body(*(float(number) for number in seen[6:12])),
-                puck=Body(x, y, 0.0, vx, vy),
+            HockeyPosition(
+                left=RigidBody(*(float(number) for number in seen[0:6])),
+                right=RigidBody(*(float(number) for number in seen[6:12])),
+                puck=RigidBody(x, y, 0.0, vx, vy),
                 keep=(int(keep[0]), int(keep[1])),
                 kick=before.kick,
                 time=min(before.time, self.max_timesteps),

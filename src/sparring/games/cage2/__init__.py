@@ -103,7 +103,7 @@ class RedMove:
 
 
 @dataclass(frozen=True)
-class Position:
+class Cage2Position:
     """The true position in plain words, hidden parts included. For analysis, never for agents."""
 
     step: int
@@ -141,13 +141,13 @@ def levels_of(fields: dict[str, Any]) -> list[int]:
     return [2 if privileged >> h & 1 else user >> h & 1 for h in range(len(HOSTS))]
 
 
-def read(state: State) -> Position:
+def read(state: State) -> Cage2Position:
     """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     everywhere = range(len(HOSTS))
     has_order = state.rules.config["orders"] != "NONE"
-    return Position(
+    return Cage2Position(
         step=one["steps"],
         red=REDS[one["red"]],
         levels=tuple(LEVELS[level] for level in levels_of(raw)),
@@ -217,13 +217,13 @@ def text_view(state: State, viewer: int | None = None) -> str:
     return "\n".join([*lines, *last_moves(at, everything)])
 
 
-def headline(state: State, at: Position, everything: bool) -> str:
+def headline(state: State, at: Cage2Position, everything: bool) -> str:
     """Say how far the episode is and what it has cost."""
     red = f", red {at.red}" if everything else ""
     return f"step {at.step} of {state.rules.config['max_steps']}{red}, total {at.total:.1f}"
 
 
-def host_cells(at: Position, h: int, everything: bool) -> tuple[str, ...]:
+def host_cells(at: Cage2Position, h: int, everything: bool) -> tuple[str, ...]:
     """Return a host's line of the table."""
     activity = "-" if at.activity[h] == "none" else at.activity[h]
     label = "-" if at.labels[h] == "no" else at.labels[h]
@@ -232,7 +232,7 @@ def host_cells(at: Position, h: int, everything: bool) -> tuple[str, ...]:
     return (HOSTS[h], activity, label, *truth, decoys)
 
 
-def true_words(at: Position, h: int) -> str:
+def true_words(at: Cage2Position, h: int) -> str:
     """Return red's access to a host and what it left there."""
     words = [at.levels[h]] if at.levels[h] != "none" else []
     if at.levels[h] == "user" and at.removable[h]:
@@ -242,7 +242,7 @@ def true_words(at: Position, h: int) -> str:
     return " ".join(words) or "-"
 
 
-def last_moves(at: Position, everything: bool) -> list[str]:
+def last_moves(at: Cage2Position, everything: bool) -> list[str]:
     """Return what both sides did in the last step, and the order of repair if there is one."""
     lines = []
     if at.order:

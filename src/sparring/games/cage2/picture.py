@@ -10,7 +10,7 @@ from html import escape
 from sparring.games.cage2 import (
     HOSTS,
     SUBNETS,
-    Position,
+    Cage2Position,
     headline,
     last_moves,
     read,
@@ -68,7 +68,7 @@ def corner(h: int) -> tuple[int, int]:
     raise IndexError(h)
 
 
-def host_box(at: Position, h: int, everything: bool) -> list[str]:
+def host_box(at: Cage2Position, h: int, everything: bool) -> list[str]:
     x, y = corner(h)
     level = at.levels[h] if everything else "none"
     stroke, thick = LEVEL_STROKE[level], 1 if level == "none" else 3
@@ -90,7 +90,7 @@ def host_box(at: Position, h: int, everything: bool) -> list[str]:
     return parts
 
 
-def red_arrow(at: Position) -> list[str]:
+def red_arrow(at: Cage2Position) -> list[str]:
     """Draw red's last move from User0, where all of them start; dashed if it failed."""
     move = at.red_move
     if move.target not in HOSTS or move.target == "User0":

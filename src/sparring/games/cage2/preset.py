@@ -1,4 +1,4 @@
-"""How CAGE-2 is trained unless it is told otherwise."""
+"""Default training settings of CAGE-2."""
 
 from typing import Any
 
@@ -18,4 +18,4 @@ ALGOS: dict[str, dict[str, Any]] = {
         "replay": {"capacity": 500_000, "warmup": 10_000, "ratio": 4.0, "batch": 512, "n_step": 3},
     },
 }
-"""What else suits an algorithm."""
+"""Further settings by algorithm."""

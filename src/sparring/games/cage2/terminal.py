@@ -80,7 +80,7 @@ class Cage2Terminal(Terminal):
         return match_choices(typed, choices)
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
-        """Say what the step cost; what red did is told to nobody but onlookers."""
+        """Return the cost of the step; only spectators see the actions of red."""
         at = read(after)
         cost = float(after.rewards[0])
         lines = [f"{before.action_name(action)}: {cost:.1f}"]

@@ -93,8 +93,8 @@ def cells(state: State) -> list[set[tuple[int, int]]]:
 
 def stones(state: State) -> Iterator[Shape]:
     """Yield the stones."""
-    for color, own in zip(COLORS, cells(state), strict=True):
-        for column, row in sorted(own):
+    for color, stones in zip(COLORS, cells(state), strict=True):
+        for column, row in sorted(stones):
             key = f"stone {column} {row}"
             yield Circle(at=center(column, row), radius=RADIUS, fill=color, key=key)
 
@@ -109,13 +109,13 @@ def numbers(episode: RecordedEpisode) -> Iterator[Shape]:
         before = now
 
 
-def four_in_a_row(own: set[tuple[int, int]]) -> set[tuple[int, int]]:
+def four_in_a_row(stones: set[tuple[int, int]]) -> set[tuple[int, int]]:
     """Return the cells of every four in a row."""
     found: set[tuple[int, int]] = set()
-    for column, row in sorted(own):
+    for column, row in sorted(stones):
         for right, up in ((1, 0), (0, 1), (1, 1), (1, -1)):
             line = [(column + step * right, row + step * up) for step in range(4)]
-            if own.issuperset(line):
+            if stones.issuperset(line):
                 found.update(line)
     return found
 
@@ -123,8 +123,8 @@ def four_in_a_row(own: set[tuple[int, int]]) -> set[tuple[int, int]]:
 def outcome(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield circles around the winning stones and the winner's name."""
     text = "a draw"
-    for seat, own in enumerate(cells(episode.states[-1])):
-        for cell in sorted(four_in_a_row(own)):
+    for seat, stones in enumerate(cells(episode.states[-1])):
+        for cell in sorted(four_in_a_row(stones)):
             text = f"{episode.names[seat]} wins"
             key = f"won {cell}"
             yield Circle(at=center(*cell), radius=RADIUS, edge=INK, edge_width=0.1, key=key)

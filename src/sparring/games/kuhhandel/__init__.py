@@ -60,8 +60,8 @@ def load_position(
 ) -> State:
     """Start with given animals and money (counts of 0, 10, 50, 100, 200, 500) before a turn.
 
-    `deck` names the next cards; all others that nobody owns follow in the order of the kinds.
-    Everybody has seen all the money.
+    `deck` names the next cards; all other cards without an owner follow in the order of the kinds.
+    All money is known to all players.
     """
     state = new_state(
         "kuhhandel", seed=seed, config={"num_players": len(animals), **(config or {})}
@@ -174,8 +174,8 @@ def text_view(state: State, viewer: int | None = None) -> str:
     if at.phase in ("bid", "tens", "decide", "pay"):
         lines.append(f"bids    {show_bids(at, viewer)}")
     if at.ties:
-        told = f" at {at.tied_at}" if viewer in (None, at.turn, at.target) else ""
-        lines.append(f"tied    once{told}: both bid again")
+        amount = f" at {at.tied_at}" if viewer in (None, at.turn, at.target) else ""
+        lines.append(f"tied    once{amount}: both bid again")
     if at.phase in ("respond", "counter"):
         seen = f": {show_pile(at.offer)}" if viewer in (None, at.turn) else ""
         lines.append(f"offer   {count_noun(sum(at.offer), 'card')}{seen}")

@@ -46,7 +46,7 @@ def entities(rules: Rules) -> EntitySpec:
 
 
 def seats(rules: Rules) -> FeatureTable:
-    """What is described of every seat; of the own one all money is known."""
+    """Return the features of every seat; the observing seat knows all of its money."""
     money = columns(rules, "own money", NOTES)
     total = columns(rules, "own total", ["money"])
     mine = (None, *chain.from_iterable(money), None, None, *total[0])

@@ -1,4 +1,4 @@
-"""What money the others have: what a bidder in Kuhhandel would like to know."""
+"""Hidden information of Kuhhandel: the money of the other seats."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sparring.games.kuhhandel import NOTES
 from sparring.games.rules import Rules
 
 PLAYERS = 5
-"""Of the state."""
+"""Seats in the state."""
 MAX_COUNT = 11
-"""Cards of one kind that are told apart; more count as so many."""
+"""Largest count of one note that has its class; higher counts share the last class."""
 
 
 def hidden(rules: Rules) -> Hidden:
-    """For every other seat, counted from the one that guesses, its cards of every note."""
+    """Return the counts of every note, for every other seat relative to the observer."""
     seats = rules.seats
 
     def read(library: Any, raw: Any, seat: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Kuhhandel as a picture: everybody's animals and money around the auction or the trade."""
+"""Pictures of Kuhhandel: animals and money of all seats around the auction or trade."""
 
 from __future__ import annotations
 
@@ -56,18 +56,20 @@ class KuhhandelPicture:
     """Draws games of Kuhhandel."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return the games, a frame for every line that is told."""
+        """Return the games with one frame per event."""
         frames: list[Shapes] = []
         for episode in episodes:
             for scene in scenes_of(episode):
-                frames += [tuple(draw_scene(scene, scene.told))] * min(len(scene.told), MAX_EVENTS)
+                frames += [tuple(draw_scene(scene, scene.events))] * min(
+                    len(scene.events), MAX_EVENTS
+                )
             frames += [tuple(draw_scene(scene, (result_text(episode),)))] * PAUSE
         return Film(VIEW, tuple(draw_table(episodes[0].names)), frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the table at the end, and in which order the quartets were completed."""
         scenes = list(scenes_of(episode))
-        done = [line for scene in scenes for line in scene.told if " completes the " in line]
+        done = [line for scene in scenes for line in scene.events if " completes the " in line]
         shapes = [
             *draw_table(episode.names),
             *draw_scene(without_open_deal(scenes[-1]), ()),
@@ -80,7 +82,7 @@ PICTURE = KuhhandelPicture()
 
 
 def result_text(episode: RecordedEpisode) -> str:
-    """Say who won."""
+    """Return the result as text."""
     last, winners = episode.states[-1], episode.winners
     if last.truncated:
         return "the game was cut"
@@ -125,8 +127,8 @@ def market_x(kind: int) -> float:
     return 110 + kind * (WIDTH - MARGIN - 110) / (len(KINDS) - 0.5)
 
 
-def draw_scene(scene: KuhhandelScene, told: Sequence[str]) -> Iterator[Shape]:
-    """Yield what changes."""
+def draw_scene(scene: KuhhandelScene, events: Sequence[str]) -> Iterator[Shape]:
+    """Yield the shapes that change."""
     at = scene.at
     if at.actor >= 0 and at.phase != "done":
         left, top = corner(at.players, at.actor)
@@ -142,7 +144,7 @@ def draw_scene(scene: KuhhandelScene, told: Sequence[str]) -> Iterator[Shape]:
         key = f"deck {kind}"
         yield label((market_x(kind), 14), str(left_over), 64, color=color, anchor="middle", key=key)
     yield from draw_middle(scene)
-    for number, line in enumerate(told[-MAX_EVENTS:]):
+    for number, line in enumerate(events[-MAX_EVENTS:]):
         place = (MIDDLE[0], EVENTS_Y - number * EVENTS_STEP)
         yield label(place, line, WIDTH - 40, size=18, anchor="middle", key=f"told {number}")
 
@@ -205,8 +207,8 @@ def draw_trade(scene: KuhhandelScene) -> Iterator[Shape]:
         if pile is None or not sum(pile):
             continue
         yield from money(pile, (x - 110, CARD_Y + 22), 220, key=f"pile {role}")
-        told = f"{count_noun(sum(pile), 'card')}, {pile_value(pile)}"
-        yield label((x, CARD_Y - 32), told, 220, anchor="middle", key=f"sum {role}")
+        events = f"{count_noun(sum(pile), 'card')}, {pile_value(pile)}"
+        yield label((x, CARD_Y - 32), events, 220, anchor="middle", key=f"sum {role}")
 
 
 def quartets(lines: Sequence[str], result: str) -> Iterator[Shape]:

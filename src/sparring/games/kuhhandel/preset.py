@@ -1,4 +1,4 @@
-"""How Kuhhandel is trained unless it is told otherwise."""
+"""Default training settings of Kuhhandel."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ HIERARCHY: dict[str, Any] = {
         "bidder": {"net": {"hidden": (256, 256)}},
     },
 }
-"""What else suits a network for every role: one chooses auction or trade, one bids and pays."""
+"""Further settings with one network per role: one chooses auction or trade, one bids and pays."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}}
-"""What else is better with the network on a GPU."""
+"""Further settings with the network on a GPU."""
 GPU_HIERARCHY: dict[str, Any] = {
     "roles": {
         "turn": {"net": {"hidden": (256, 256)}, "ppo": {"epochs": 3, "minibatch": 16384}},
         "bidder": {"net": {"hidden": (512, 512, 256)}},
     },
 }
-"""What else is better there with a network for every role."""
+"""Further settings on a GPU with one network per role."""

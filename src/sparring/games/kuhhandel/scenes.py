@@ -1,4 +1,4 @@
-"""A game of Kuhhandel as a row of scenes: whole bids, offers and payments, told in words."""
+"""Scenes of a Kuhhandel game: complete bids, offers and payments with event texts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ONLOOKER = -1
 
 @dataclass(frozen=True)
 class KuhhandelScene:
-    """What is seen at one moment."""
+    """One moment of a game."""
 
     at: KuhhandelPosition
     scores: tuple[float, ...]
-    told: tuple[str, ...]
-    """What has just happened, in lines."""
+    events: tuple[str, ...]
+    """Texts of the last events."""
     counter: Pile | None = None
     """The second pile of a trade, while both lie on the table."""
 
@@ -33,23 +33,23 @@ def scenes_of(episode: RecordedEpisode) -> Iterator[KuhhandelScene]:
     terminal = KuhhandelTerminal(episode.states[0].rules, ONLOOKER)
     yield scene_of(episode.states[0], ("the game begins",))
     for before, action, after in decisions(episode.states):
-        told = tuple(line.strip() for line in terminal.narrate(before, action, after))
-        if not told:
+        events = tuple(line.strip() for line in terminal.narrate(before, action, after))
+        if not events:
             continue
         was, now = read(before), read(after)
         if was.phase == "counter":
             yield KuhhandelScene(
-                was, tuple(before.scores), told[:1], completed_pile(was, action, now)
+                was, tuple(before.scores), events[:1], completed_pile(was, action, now)
             )
-        yield scene_of(after, told)
+        yield scene_of(after, events)
 
 
-def scene_of(state: State, told: tuple[str, ...]) -> KuhhandelScene:
-    return KuhhandelScene(read(state), tuple(state.scores), told)
+def scene_of(state: State, events: tuple[str, ...]) -> KuhhandelScene:
+    return KuhhandelScene(read(state), tuple(state.scores), events)
 
 
 def status(at: KuhhandelPosition, seat: int) -> str:
-    """Say what a seat has to do with the auction or the trade."""
+    """Return the part of a seat in the auction or trade."""
     if at.lot >= 0:
         if seat == at.turn:
             return "auctions"

@@ -13,13 +13,13 @@ def read(state: State) -> PokerPosition:
     fields = state.fields()
     first, second = (RANKS[int(card)] for card in fields["cards"])
     moves = [int(move) for move in fields["moves"][: int(fields["length"][0])]]
-    said = tuple(called(moves[:at], move) for at, move in enumerate(moves))
-    choices = tuple((action, called(moves, action)) for action in state.legal())
+    actions = tuple(action_name(moves[:at], move) for at, move in enumerate(moves))
+    choices = tuple((action, action_name(moves, action)) for action in state.legal())
     mine, yours = (int(count) for count in fields["chips"])
-    return PokerPosition((first, second), "", (mine, yours), (said,), choices)
+    return PokerPosition((first, second), "", (mine, yours), (actions,), choices)
 
 
-def called(before: list[int], action: int) -> str:
+def action_name(before: list[int], action: int) -> str:
     """Return what an action is called after these moves."""
     faced = bool(before) and before[-1] == BET
     return (("check", "bet"), ("fold", "call"))[faced][action]

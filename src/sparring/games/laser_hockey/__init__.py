@@ -44,7 +44,7 @@ UNSET = ("fineness",)
 
 
 @dataclass(frozen=True)
-class Body:
+class RigidBody:
     """A racket or the puck. Meters from the center of the rink, radians, seconds.
 
     The position of a racket is its origin, the velocity that of its center of mass.
@@ -64,13 +64,13 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Position:
+class HockeyPosition:
     """Everything that a match goes on from."""
 
-    left: Body = Body(x=-3.0)
+    left: RigidBody = RigidBody(x=-3.0)
     """The racket of seat 0."""
-    right: Body = Body(x=3.0)
-    puck: Body = Body(x=-1.5)
+    right: RigidBody = RigidBody(x=3.0)
+    puck: RigidBody = RigidBody(x=-1.5)
     keep: tuple[int, int] = (0, 0)
     """Steps for which the left and the right player can keep the puck; 15 when it was caught."""
     time: int = 0
@@ -87,7 +87,7 @@ class Position:
 
 
 def load_position(
-    position: Position,
+    position: HockeyPosition,
     *,
     config: Mapping[str, Any] | None = None,
     seed: int = 0,
@@ -99,7 +99,7 @@ def load_position(
     return state
 
 
-def set_position(state: State, position: Position) -> None:
+def set_position(state: State, position: HockeyPosition) -> None:
     """Continue a match from a position. A bad one changes nothing."""
     if position.mode not in MODES:
         raise ConfigError(
@@ -125,20 +125,20 @@ def set_position(state: State, position: Position) -> None:
         raise ConfigError(f"{state.rules.name}: {error}")
 
 
-def read(state: State) -> Position:
+def read(state: State) -> HockeyPosition:
     """Return where a match stands."""
     raw = state.fields()
     left, right, puck = raw["body"].reshape(3, 6).astype(float)
     turns = raw["turn"].reshape(2, 2).astype(float)
     bodies = [
-        Body(*(origin(body, turn, seat)), *body[2:])
+        RigidBody(*(origin(body, turn, seat)), *body[2:])
         for seat, (body, turn) in enumerate(zip((left, right), turns, strict=True))
     ]
     keep, kick, phase = raw["keep"], raw["kick"], raw["phase"]
-    return Position(
+    return HockeyPosition(
         left=bodies[0],
         right=bodies[1],
-        puck=Body(puck[0] - CENTER[0], puck[1] - CENTER[1], *puck[2:]),
+        puck=RigidBody(puck[0] - CENTER[0], puck[1] - CENTER[1], *puck[2:]),
         keep=(int(keep[0]), int(keep[1])),
         time=int(raw["time"][0]),
         mode=MODES[int(raw["mode"][0])],
@@ -207,7 +207,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
     return "\n".join([headline(at), edge, *rows, edge, *body_lines(at)])
 
 
-def headline(at: Position) -> str:
+def headline(at: HockeyPosition) -> str:
     """Say how the match stands."""
     if at.winner:
         return f"Seat {0 if at.winner > 0 else 1} scored after {at.time} steps"
@@ -216,7 +216,7 @@ def headline(at: Position) -> str:
     return f"{at.mode}, step {at.time} of {TIME_LIMIT[at.mode] + 1}{keeps}"
 
 
-def body_lines(at: Position) -> Sequence[str]:
+def body_lines(at: HockeyPosition) -> Sequence[str]:
     """Return one line per body with its numbers."""
     named = {"seat 0": at.left, "seat 1": at.right, "puck": at.puck}
     return [

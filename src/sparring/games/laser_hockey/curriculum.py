@@ -53,7 +53,7 @@ REPLAYED = ("dqn", "sac")
 def read(table: Mapping[str, Any], algo: str, about: About) -> dict[str, Any]:
     """Return the settings of a run, phases among them.
 
-    algo: what learns, if somebody has said so; otherwise the file does, or nobody.
+    algo: algorithm of the run; empty: that of the file.
     """
     return Original(table, about).settings(algo)
 
@@ -122,11 +122,11 @@ class Original:
 
     def _learning(self, algo: str) -> dict[str, Any]:
         """Settings of the algorithm, of evaluations and of checkpoints."""
-        hyper, own = {**self.hyper}, self.agent.get("hyperparameters", {})
+        hyper, agent_hyper = {**self.hyper}, self.agent.get("hyperparameters", {})
         with self.about(-1, "", "agent", "hyperparameters"):
-            if not isinstance(own, Mapping):
-                raise ConfigError(f"agent.hyperparameters must be an object, not {own!r}")
-        for key, value in own.items():
+            if not isinstance(agent_hyper, Mapping):
+                raise ConfigError(f"agent.hyperparameters must be an object, not {agent_hyper!r}")
+        for key, value in agent_hyper.items():
             with self.about(-1, "", "agent", "hyperparameters", key):
                 known([key], HYPERPARAMETERS, "agent.hyperparameters")
                 hyper[key] = value
@@ -309,12 +309,12 @@ def shaped(given: Any, scale: float) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise ConfigError(f"reward_shaping must be an object or null, not {given!r}")
     known(given, tuple(SHAPING), "reward_shaping")
-    told = {key: number(given.get(key, usual), key) for key, usual in SHAPING.items()}
-    first, length = count(told["N"], "N"), count(told["K"], "K")
+    values = {key: number(given.get(key, usual), key) for key, usual in SHAPING.items()}
+    first, length = count(values["N"], "N"), count(values["K"], "K")
     return {
         part: faded(
-            (PARTS[part] + told[f"{part.upper()}_START"]) * scale,
-            (PARTS[part] + told[f"{part.upper()}_FINAL"]) * scale,
+            (PARTS[part] + values[f"{part.upper()}_START"]) * scale,
+            (PARTS[part] + values[f"{part.upper()}_FINAL"]) * scale,
             first,
             length,
         )
@@ -332,10 +332,10 @@ def win_bonus(given: Any, scale: float, algo: str) -> dict[str, Any]:
             f"reward_bonus is paid backwards in a replay, and {algo} has none; make it null, or "
             f"let {' or '.join(REPLAYED)} learn"
         )
-    told = {key: number(given.get(key, usual), key) for key, usual in BONUS.items()}
-    first, length = count(told["N"], "N"), count(told["K"], "K")
-    bonus = (told["WIN_BONUS_START"] * scale, told["WIN_BONUS_FINAL"] * scale)
-    left = (told["WIN_DISCOUNT_START"], told["WIN_DISCOUNT_FINAL"])
+    values = {key: number(given.get(key, usual), key) for key, usual in BONUS.items()}
+    first, length = count(values["N"], "N"), count(values["K"], "K")
+    bonus = (values["WIN_BONUS_START"] * scale, values["WIN_BONUS_FINAL"] * scale)
+    left = (values["WIN_DISCOUNT_START"], values["WIN_DISCOUNT_FINAL"])
     return {
         algo: {
             "win_bonus": faded(*bonus, first, length),
@@ -355,7 +355,7 @@ def faded(start: float, end: float, first: int, length: int) -> float | str:
 
 
 def known(keys: Any, allowed: Sequence[str], where: str) -> None:
-    """Refuse keys that nobody knows."""
+    """Refuse unknown keys."""
     for key in keys:
         if key not in allowed:
             raise ConfigError(f"{where}: no key {key!r}{suggestion(str(key), allowed)}")

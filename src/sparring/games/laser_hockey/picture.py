@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from sparring.games.laser_hockey import STEP_S, TIME_LIMIT, Body, Position, read
+from sparring.games.laser_hockey import STEP_S, TIME_LIMIT, HockeyPosition, RigidBody, read
 from sparring.games.picture import (
     Arc,
     Circle,
@@ -26,9 +26,9 @@ from sparring.games.picture import (
 from sparring.games.text_width import text_width, truncate_text
 
 PAPER, ICE, INK, SOFT, FAINT = "#f4f6f9", "#ffffff", "#16191f", "#5d6572", "#d5dae1"
-SEAT = ("#eb6235", "#5d9ec7")
-DARK = ("#a83d18", "#336f96")
-"""Edges and writing of the seats."""
+SEAT_COLORS = ("#eb6235", "#5d9ec7")
+SEAT_OUTLINE_COLORS = ("#a83d18", "#336f96")
+"""Outline and text colors of the seats."""
 LIGHT = ("#fbdfd5", "#dcebf4")
 CENTER_DISC, CREASE, GOAL, WALL, PUCK = "#cccccc", "#efcb8a", "#808080", "#16191f", "#000000"
 CREASE_EDGE, NET = "#d9a94f", "#a5a5a5"
@@ -38,7 +38,7 @@ STILL_VIEW = ViewBox(-4.75, -4.75, 4.75, 4.95, PAPER)
 INNER_X, INNER_Y = 235 / 60, 200 / 60
 """Where the ice ends."""
 OUTER_X, OUTER_Y = 255 / 60, 220 / 60
-MOUTH, POST = 82 / 60, 75 / 60
+MOUTH, GOAL_HALF_WIDTH = 82 / 60, 75 / 60
 """Half of a goal's opening, at the ice and behind it."""
 GOAL_X = (245 / 60, 265 / 60)
 RACKET = (
@@ -54,15 +54,15 @@ RACKET = (
 PLATE = ((0.1, -0.4), (0.1, 0.4), (0.01, 0.4), (0.01, -0.4))
 PUCK_RADIUS = 13 / 60
 NAME_X, SCORE_SIZE = 3.82, 0.62
-NUMBERS_APART = 0.27
-"""Numbers of moments that would be nearer than this are left out."""
-CAUGHT = 15
+MIN_LABEL_DISTANCE = 0.27
+"""Labels of moments closer than this are left out."""
+MAX_HOLD_STEPS = 15
 """Steps for which a caught puck can be kept."""
 
 TRAIL = (10, 8, 6, 4, 2)
 """Steps that the lines of the puck's trail go back."""
-BLINK, BLINKS = 8, 4
-"""Frames from light to dark after a goal, and how often."""
+BLINK_FRAMES, BLINK_COUNT = 8, 4
+"""Frames of half a blink after a goal, and number of blinks."""
 PAUSE = 60
 """Frames for which the result is shown after that."""
 GHOSTS = 5
@@ -86,8 +86,8 @@ class HockeyPicture:
             *nameplates(episode.names, episode.wins_after),
             *score_board(episode.wins_after, match[-1]),
             *ghosts(match),
-            *puck_way(match),
-            *numbered(match),
+            *puck_path(match),
+            *moment_labels(match),
             *bodies(match[-1]),
             *caption(match, episode.names),
         )
@@ -108,8 +108,8 @@ def match_frames(episode: RecordedEpisode) -> Iterator[Shapes]:
     dark = (*board, *bodies(last))
     if last.winner:
         light = (*board, *goal_light(last.winner), *bodies(last))
-        yield from ([light] * BLINK + [dark] * BLINK) * BLINKS
-    yield from [(*dark, *verdict(last, episode.names))] * PAUSE
+        yield from ([light] * BLINK_FRAMES + [dark] * BLINK_FRAMES) * BLINK_COUNT
+    yield from [(*dark, *result_banner(last, episode.names))] * PAUSE
 
 
 def rink() -> Iterator[Shape]:
@@ -135,20 +135,23 @@ def rounded(x: float, y: float, radius: float) -> tuple[Point, ...]:
 def goal(side: int) -> Iterator[Shape]:
     """Yield a goal: the opening in the wall, the area before it, and the net."""
     middle, near, far = (side * x for x in (250 / 60, *GOAL_X))
-    half = ((INNER_X - 0.1, MOUTH), (INNER_X, MOUTH), (OUTER_X, POST))
+    half = ((INNER_X - 0.1, MOUTH), (INNER_X, MOUTH), (OUTER_X, GOAL_HALF_WIDTH))
     mouth = [*half, *((x, -y) for x, y in reversed(half))]
     yield Polygon(points=tuple((side * x, y) for x, y in mouth), fill=ICE)
     turns = [math.radians(degrees) for degrees in range(-90, 91, 6)]
-    round_ = tuple((middle - side * POST * math.cos(t), POST * math.sin(t)) for t in turns)
+    round_ = tuple(
+        (middle - side * GOAL_HALF_WIDTH * math.cos(t), GOAL_HALF_WIDTH * math.sin(t))
+        for t in turns
+    )
     yield Polygon(points=round_, fill=CREASE, opacity=0.75)
     yield Polyline(points=round_, color=CREASE_EDGE, width=0.04)
-    yield box(near, -POST, far, POST, GOAL)
+    yield box(near, -GOAL_HALF_WIDTH, far, GOAL_HALF_WIDTH, GOAL)
     for step in range(1, 10):
-        y = -POST + step * POST / 5
+        y = -GOAL_HALF_WIDTH + step * GOAL_HALF_WIDTH / 5
         yield Polyline(points=((near, y), (far, y)), color=NET, width=0.02)
     for share in (0.25, 0.5, 0.75):
         x = near + share * (far - near)
-        yield Polyline(points=((x, -POST), (x, POST)), color=NET, width=0.02)
+        yield Polyline(points=((x, -GOAL_HALF_WIDTH), (x, GOAL_HALF_WIDTH)), color=NET, width=0.02)
 
 
 def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
@@ -158,7 +161,9 @@ def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
 def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
     """Yield who plays, in the colors of the rackets, up to the widest score between them."""
     room = NAME_X - text_width(score_of(wins), SCORE_SIZE) / 2 - 0.25
-    for side, name, color, dark in zip((-1, 1), names, SEAT, DARK, strict=True):
+    for side, name, color, dark in zip(
+        (-1, 1), names, SEAT_COLORS, SEAT_OUTLINE_COLORS, strict=True
+    ):
         yield Circle(at=(side * 4.1, 4.42), radius=0.14, fill=color, edge=dark, edge_width=0.04)
         plate = Text(
             at=(side * NAME_X, 4.42),
@@ -174,7 +179,7 @@ def score_of(wins: Sequence[int]) -> str:
     return f"{wins[0]} : {wins[1]}"
 
 
-def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
+def score_board(wins: Sequence[int], at: HockeyPosition) -> Iterator[Shape]:
     """Yield the score and how much time is left."""
     yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, color=INK, key="score")
     limit = TIME_LIMIT[at.mode]
@@ -186,7 +191,7 @@ def score_board(wins: Sequence[int], at: Position) -> Iterator[Shape]:
     yield Text(at=(1.05, 3.98), text=seconds, size=0.22, color=SOFT, anchor="start", key="seconds")
 
 
-def bodies(at: Position) -> Iterator[Shape]:
+def bodies(at: HockeyPosition) -> Iterator[Shape]:
     """Yield rackets, puck, and how long it can still be kept."""
     for seat, body in enumerate((at.left, at.right)):
         yield racket(seat, body, key=f"racket {seat}")
@@ -206,34 +211,38 @@ def bodies(at: Position) -> Iterator[Shape]:
             yield Arc(
                 at=(at.puck.x, at.puck.y),
                 radius=PUCK_RADIUS + 0.1 + 0.1 * (seat == 1 and at.keep[0] > 0),
-                share=at.keep[seat] / CAUGHT,
-                color=DARK[seat],
+                share=at.keep[seat] / MAX_HOLD_STEPS,
+                color=SEAT_OUTLINE_COLORS[seat],
                 width=0.08,
                 key=f"keep {seat}",
             )
 
 
-def racket(seat: int, body: Body, *, key: str = "", opacity: float = 1.0) -> ShapeGroup:
+def racket(seat: int, body: RigidBody, *, key: str = "", opacity: float = 1.0) -> ShapeGroup:
     """Return a racket with its front plate."""
     side = 1 if seat == 0 else -1
     whole = tuple((side * x, y) for x, y in RACKET)
     front = tuple((side * x, y) for x, y in PLATE)
     parts = (
-        Polygon(points=whole, fill=SEAT[seat], edge=DARK[seat], edge_width=0.04),
-        Polygon(points=front, fill=DARK[seat]),
+        Polygon(
+            points=whole, fill=SEAT_COLORS[seat], edge=SEAT_OUTLINE_COLORS[seat], edge_width=0.04
+        ),
+        Polygon(points=front, fill=SEAT_OUTLINE_COLORS[seat]),
     )
     return ShapeGroup(parts=parts, at=(body.x, body.y), angle=body.angle, key=key, opacity=opacity)
 
 
-def aim(seat: int, body: Body, puck: Body) -> Polyline:
+def aim(seat: int, body: RigidBody, puck: RigidBody) -> Polyline:
     """Return where a kept puck would be shot."""
     side = 1 if seat == 0 else -1
     way = (side * math.cos(body.angle), side * math.sin(body.angle))
     ends = tuple((puck.x + far * way[0], puck.y + far * way[1]) for far in (0.3, 1.7))
-    return Polyline(points=ends, color=SEAT[seat], width=0.05, opacity=0.7, key=f"aim {seat}")
+    return Polyline(
+        points=ends, color=SEAT_COLORS[seat], width=0.05, opacity=0.7, key=f"aim {seat}"
+    )
 
 
-def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
+def trail(pucks: Sequence[RigidBody]) -> Iterator[Shape]:
     """Yield where the puck came from. Lines of different lengths add up to one that fades."""
     now = [(puck.x, puck.y) for puck in reversed(pucks)]
     points = now + now[-1:] * (TRAIL[0] + 1 - len(now))
@@ -250,32 +259,32 @@ def trail(pucks: Sequence[Body]) -> Iterator[Shape]:
 
 def goal_light(winner: int) -> Iterator[Shape]:
     """Yield the light of a goal: the ice and the net in the scorer's color."""
-    color = SEAT[0 if winner > 0 else 1]
+    color = SEAT_COLORS[0 if winner > 0 else 1]
     near, far = (winner * x for x in GOAL_X)
     ice = box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, color)
     yield replace(ice, opacity=0.22, key="light")
-    yield replace(box(near, -POST, far, POST, color), opacity=0.85, key="net")
+    yield replace(box(near, -GOAL_HALF_WIDTH, far, GOAL_HALF_WIDTH, color), opacity=0.85, key="net")
 
 
-def verdict(at: Position, names: Sequence[str]) -> Iterator[Shape]:
+def result_banner(at: HockeyPosition, names: Sequence[str]) -> Iterator[Shape]:
     """Yield the result, across the ice."""
     seat = scorer(at)
-    band, ink = ("#e6e9ee", INK) if seat is None else (LIGHT[seat], DARK[seat])
+    band, ink = ("#e6e9ee", INK) if seat is None else (LIGHT[seat], SEAT_OUTLINE_COLORS[seat])
     ends = ((-INNER_X, 0), (INNER_X, 0))
     yield Polyline(points=ends, color=band, width=1.9, opacity=0.93, key="band")
     title = "Time is up" if seat is None else "Goal!"
     yield Text(at=(0, 0.26), text=title, size=0.95, color=ink, key="title")
-    told = result(at, names, 0.36, 2 * INNER_X - 0.3)
-    yield Text(at=(0, -0.52), text=told, size=0.36, color=ink, key="result")
+    text = result(at, names, 0.36, 2 * INNER_X - 0.3)
+    yield Text(at=(0, -0.52), text=text, size=0.36, color=ink, key="result")
 
 
-def scorer(at: Position) -> int | None:
+def scorer(at: HockeyPosition) -> int | None:
     """Return the seat that scored."""
     return {1: 0, -1: 1}.get(at.winner)
 
 
-def result(at: Position, names: Sequence[str], size: float, room: float) -> str:
-    """Say how a match ended; of a long name only so much that it fits."""
+def result(at: HockeyPosition, names: Sequence[str], size: float, room: float) -> str:
+    """Return the result of a match; long names are truncated."""
     seat, played = scorer(at), f"after {at.time * STEP_S:.2f} s"
     if seat is None:
         return f"no goal {played}"
@@ -284,13 +293,15 @@ def result(at: Position, names: Sequence[str], size: float, room: float) -> str:
     return truncate_text(names[seat], size, room - text_width(rest, size)) + rest
 
 
-def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
+def puck_path(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
     """Yield the puck's way in pieces of one color each: that of the last racket it touched."""
     points: list[Point] = []
     color = SOFT
     for at in match:
         points.append((at.puck.x, at.puck.y))
-        touched = next((DARK[seat] for seat in (0, 1) if at.touching >> seat & 1), color)
+        touched = next(
+            (SEAT_OUTLINE_COLORS[seat] for seat in (0, 1) if at.touching >> seat & 1), color
+        )
         if touched != color:
             yield Polyline(points=tuple(points), color=color, width=0.05, round=True)
             points, color = points[-1:], touched
@@ -298,7 +309,7 @@ def puck_way(match: Sequence[Position]) -> Iterator[Shape]:
         yield Polyline(points=tuple(points), color=color, width=0.05, round=True)
 
 
-def ghosts(match: Sequence[Position]) -> Iterator[Shape]:
+def ghosts(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
     """Yield earlier moments, the older the fainter."""
     for number, at in enumerate(moments(match)):
         fresh = 0.15 + 0.35 * number / GHOSTS
@@ -306,30 +317,30 @@ def ghosts(match: Sequence[Position]) -> Iterator[Shape]:
             yield racket(seat, body, opacity=fresh)
 
 
-def moments(match: Sequence[Position]) -> list[Position]:
+def moments(match: Sequence[HockeyPosition]) -> list[HockeyPosition]:
     """Return some positions, equally far apart."""
     return [match[(len(match) - 1) * number // GHOSTS] for number in range(GHOSTS)]
 
 
-def numbered(match: Sequence[Position]) -> Iterator[Shape]:
-    """Yield the order of the moments, written where puck and rackets were."""
+def moment_labels(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
+    """Yield the number of every moment beside puck and rackets."""
     written: list[Point] = []
     for number, at in enumerate(moments(match), 1):
         marks = [((at.puck.x, at.puck.y), ICE)]
         for seat, body in enumerate((at.left, at.right)):
             behind = -0.2 if seat == 0 else 0.2
             place = (body.x + behind * math.cos(body.angle), body.y + behind * math.sin(body.angle))
-            marks.append((place, DARK[seat]))
+            marks.append((place, SEAT_OUTLINE_COLORS[seat]))
         for place, color in marks:
-            if all(math.dist(place, other) >= NUMBERS_APART for other in written):
+            if all(math.dist(place, other) >= MIN_LABEL_DISTANCE for other in written):
                 if color == ICE:
                     yield Circle(at=place, radius=0.15, fill=SOFT, edge=ICE, edge_width=0.03)
                 yield Text(at=place, text=str(number), size=0.2, color=color)
                 written.append(place)
 
 
-def caption(match: Sequence[Position], names: Sequence[str]) -> Iterator[Shape]:
-    """Yield what is seen, below the rink."""
+def caption(match: Sequence[HockeyPosition], names: Sequence[str]) -> Iterator[Shape]:
+    """Yield the caption below the rink."""
     apart = f"; the numbers are {(len(match) - 1) / GHOSTS * STEP_S:.2f} s apart"
     room = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
     lines = (

@@ -1,4 +1,4 @@
-"""How laser hockey is trained unless it is told otherwise."""
+"""Default training settings of laser hockey."""
 
 from typing import Any
 
@@ -24,11 +24,12 @@ ALGOS: dict[str, dict[str, Any]] = {
         "replay": {"ratio": 32.0, "batch": 256, "warmup": 10_000},
     },
 }
-"""What else suits an algorithm."""
+"""Further settings by algorithm."""
 GPU_ALGOS: dict[str, dict[str, Any]] = {
     "sac": {
         "sac": {"lr": 1e-3, "critic_lr": 1e-3},
-        # A million decisions are half a second here: whoever stops scoring soon remembers no goal.
+        # A million decisions take half a second here: with fewer, the replay of a policy that
+        # stops scoring soon holds no goals.
         "replay": {"ratio": 8.0, "batch": 8192, "capacity": 8_000_000, "save": False},
     },
 }

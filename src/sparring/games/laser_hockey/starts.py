@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError, suggestion
-from sparring.games.laser_hockey import Body, Position, set_position
+from sparring.games.laser_hockey import HockeyPosition, RigidBody, set_position
 from sparring.games.rules import Rules
 from sparring.games.starts import Start, saved_position
 from sparring.games.state import State, new_state
@@ -20,34 +20,36 @@ EACH = 32
 """Positions of a situation, half of them for either side."""
 
 
-def face_off(lot: np.random.Generator) -> Position:
+def face_off(lot: np.random.Generator) -> HockeyPosition:
     """The puck lies on the middle line, as near to one as to the other."""
-    return Position(puck=Body(y=lot.uniform(-2, 2)))
+    return HockeyPosition(puck=RigidBody(y=lot.uniform(-2, 2)))
 
 
-def shooting(lot: np.random.Generator) -> Position:
+def shooting(lot: np.random.Generator) -> HockeyPosition:
     """The left player is behind a puck at rest; the other guards the goal from one side."""
     x, y = lot.uniform(-2.5, -1), lot.uniform(-1.5, 1.5)
-    guard = Body(x=lot.uniform(2.2, 3.2), y=lot.uniform(-1.5, 1.5))
-    return Position(left=Body(x=x, y=y), right=guard, puck=Body(x=x + 1, y=y))
+    guard = RigidBody(x=lot.uniform(2.2, 3.2), y=lot.uniform(-1.5, 1.5))
+    return HockeyPosition(left=RigidBody(x=x, y=y), right=guard, puck=RigidBody(x=x + 1, y=y))
 
 
-def defense(lot: np.random.Generator) -> Position:
+def defense(lot: np.random.Generator) -> HockeyPosition:
     """A puck flies toward the left goal."""
     x, y = lot.uniform(0, 2), lot.uniform(-2, 2)
     way = np.array([-4.25 - x, lot.uniform(-0.7, 0.7) - y])
     vx, vy = way / np.linalg.norm(way) * lot.uniform(6, 12)
-    left = Body(x=-3.0, y=lot.uniform(-1, 1))
-    return Position(left=left, puck=Body(x=x, y=y, vx=vx, vy=vy))
+    left = RigidBody(x=-3.0, y=lot.uniform(-1, 1))
+    return HockeyPosition(left=left, puck=RigidBody(x=x, y=y, vx=vx, vy=vy))
 
 
-def puck_behind(lot: np.random.Generator) -> Position:
+def puck_behind(lot: np.random.Generator) -> HockeyPosition:
     """The puck lies between the left player and his own goal."""
     x, y = lot.uniform(-2, -1), lot.uniform(-1.5, 1.5)
-    return Position(left=Body(x=x, y=y), puck=Body(x=x - 1.2, y=y + lot.uniform(-0.4, 0.4)))
+    return HockeyPosition(
+        left=RigidBody(x=x, y=y), puck=RigidBody(x=x - 1.2, y=y + lot.uniform(-0.4, 0.4))
+    )
 
 
-SITUATIONS: dict[str, Callable[[np.random.Generator], Position]] = {
+SITUATIONS: dict[str, Callable[[np.random.Generator], HockeyPosition]] = {
     "face_off": face_off,
     "shooting": shooting,
     "defense": defense,
@@ -69,14 +71,14 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
     return [start_at(state, position, name) for name, position in positions]
 
 
-def situation(name: str) -> list[Position]:
+def situation(name: str) -> list[HockeyPosition]:
     """Return positions of a situation, always the same, every other one for the right player."""
     lot = np.random.default_rng(sorted(SITUATIONS).index(name))
     drawn = [SITUATIONS[name](lot) for _ in range(EACH // 2)]
     return [at for position in drawn for at in (position, turned(position))]
 
 
-def turned(position: Position) -> Position:
+def turned(position: HockeyPosition) -> HockeyPosition:
     """Return the same for the other player: the rink turned half around.
 
     A racket's angle counts from its own direction, so that it stays.
@@ -86,12 +88,12 @@ def turned(position: Position) -> Position:
     return replace(position, left=left, right=right, puck=puck, keep=kept)
 
 
-def opposite(body: Body) -> Body:
+def opposite(body: RigidBody) -> RigidBody:
     """Return where a body is after half a turn."""
     return replace(body, x=-body.x, y=-body.y, vx=-body.vx, vy=-body.vy)
 
 
-def start_at(state: State, position: Position, name: str) -> Start:
+def start_at(state: State, position: HockeyPosition, name: str) -> Start:
     """Return a position as a start; the state is only the rink that it is set up on."""
     try:
         set_position(state, position)
@@ -100,7 +102,7 @@ def start_at(state: State, position: Position, name: str) -> Start:
     return Start(saved_position(state), name=name)
 
 
-def read_file(path: Path) -> list[tuple[str, Position]]:
+def read_file(path: Path) -> list[tuple[str, HockeyPosition]]:
     """Read a list of objects with the fields of `Position`; bodies by the names of theirs."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
@@ -115,14 +117,14 @@ def read_file(path: Path) -> list[tuple[str, Position]]:
     ]
 
 
-def read_entry(entry: Any, where: str) -> Position:
+def read_entry(entry: Any, where: str) -> HockeyPosition:
     """Read one position; what it does not name is as at a usual start."""
-    known = {field.name for field in fields(Position)} - {"winner", "server", "phase"}
-    usual = Position()
+    known = {field.name for field in fields(HockeyPosition)} - {"winner", "server", "phase"}
+    usual = HockeyPosition()
     given: dict[str, Any] = {}
     for key, value in checked(entry, known, where).items():
         if key in ("left", "right", "puck"):
-            numbers = checked(value, {f.name for f in fields(Body)}, f"{where}.{key}")
+            numbers = checked(value, {f.name for f in fields(RigidBody)}, f"{where}.{key}")
             for name, number in numbers.items():
                 check_number(number, f"{where}.{key}.{name}")
             given[key] = replace(getattr(usual, key), **numbers)

@@ -1,4 +1,4 @@
-"""How laser hockey with eight actions is trained unless it is told otherwise."""
+"""Default training settings of laser hockey with eight actions."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ ALGOS: dict[str, dict[str, Any]] = {
         "replay": {"capacity": 1_000_000, "warmup": 10_000, "ratio": 8.0, "batch": 256},
     },
 }
-"""What else suits an algorithm."""
+"""Further settings by algorithm."""
 GPU_ALGOS: dict[str, dict[str, Any]] = {
     "dqn": {
         "dqn": {"lr": "0%:1e-3,100%:3e-4"},

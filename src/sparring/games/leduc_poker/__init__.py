@@ -19,13 +19,15 @@ def read(state: State) -> PokerPosition:
     for at in range(now + 1):
         begin = MAX_MOVES * at
         rounds.append([int(m) for m in fields["moves"][begin : begin + int(fields["length"][at])]])
-    said = tuple(tuple(called(moves[:i], m) for i, m in enumerate(moves)) for moves in rounds)
-    choices = tuple((action, called(rounds[now], action)) for action in state.legal())
+    actions = tuple(
+        tuple(action_name(moves[:i], m) for i, m in enumerate(moves)) for moves in rounds
+    )
+    choices = tuple((action, action_name(rounds[now], action)) for action in state.legal())
     mine, yours = (int(count) for count in fields["chips"])
-    return PokerPosition((first, second), table if now else "", (mine, yours), said, choices)
+    return PokerPosition((first, second), table if now else "", (mine, yours), actions, choices)
 
 
-def called(before: list[int], action: int) -> str:
+def action_name(before: list[int], action: int) -> str:
     """Return what an action is called after these moves of its round."""
     faced = bool(before) and before[-1] == RAISE
     return ("fold", "call" if faced else "check", "raise")[action]

@@ -1,4 +1,4 @@
-"""How Leduc poker is trained unless it is told otherwise."""
+"""Default training settings of Leduc poker."""
 
 from typing import Any
 
@@ -14,4 +14,4 @@ GPU_PRESET: dict[str, Any] = {
     "collect": {"games": 2048},
     "ppo": {"minibatch": 8192},
 }
-"""What else is better with the network on a GPU."""
+"""Further settings with the network on a GPU."""

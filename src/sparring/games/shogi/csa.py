@@ -9,7 +9,7 @@ from sparring.games import shogi
 from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,
-    Line,
+    MoveLine,
     follow,
     moved_piece,
     said_of,
@@ -61,7 +61,7 @@ def write_csa(record: GameRecord) -> str:
     return "\n".join(lines) + "\n"
 
 
-def csa_move(line: Line, move: str) -> str:
+def csa_move(line: MoveLine, move: str) -> str:
     """Return a move with the piece that it becomes."""
     piece = moved_piece(line, move)
     if "*" in move:
@@ -96,7 +96,7 @@ def read_csa(text: str, before: int = 0) -> GameRecord:
 
     before: lines of the file above the text, for errors.
     """
-    reader, number = Reader(), before
+    reader, number = CsaReader(), before
     try:
         for number, whole in enumerate(text.splitlines(), before + 1):  # noqa: B007  (named below)
             if whole.strip() == "/":  # another game follows
@@ -108,7 +108,7 @@ def read_csa(text: str, before: int = 0) -> GameRecord:
         raise said_of(number, reader.line, error) from None
 
 
-class Reader:
+class CsaReader:
     """Takes one statement after the other."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ class Reader:
         self.squares: dict[str, str] = {}
         self.hands: list[str] = []
         self.start = ""
-        self.line: Line | None = None
+        self.line: MoveLine | None = None
         self.end = ""
 
     def take(self, statement: str) -> None:
@@ -154,7 +154,7 @@ class Reader:
         if self.line is not None:
             raise ConfigError("who begins was said before")
         self.start = sfen_of(self.squares, self.hands, SIDES.index(statement))
-        self.line = Line(self.start)
+        self.line = MoveLine(self.start)
 
     def place(self, statement: str) -> None:
         """Read a part of the start position."""

@@ -7,7 +7,7 @@ from sparring.games.shogi.kanji import KANJI, RANK_SIGNS, WIDE_DIGITS, kanji_cel
 from sparring.games.shogi.line import (
     BROKEN_BY,
     GameRecord,
-    Line,
+    MoveLine,
     follow,
     moved_piece,
     next_side,
@@ -95,7 +95,7 @@ def kanji_number(number: int) -> str:
     return ten + (RANK_SIGNS[number % 10 - 1] if number % 10 else "")
 
 
-def kif_move(line: Line, move: str, before: str) -> str:
+def kif_move(line: MoveLine, move: str, before: str) -> str:
     """Return a move; one to the square of the move before says so."""
     to = move[2:4]
     file, rank = square_numbers(to)

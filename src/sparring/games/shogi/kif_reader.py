@@ -19,7 +19,7 @@ from sparring.games.shogi.kif import (
     SIDES,
     WORD_ENDS,
 )
-from sparring.games.shogi.line import BROKEN_BY, GameRecord, Line, said_of, sfen_of, square_name
+from sparring.games.shogi.line import BROKEN_BY, GameRecord, MoveLine, said_of, sfen_of, square_name
 
 GAP = r"[\s　]*"
 KNOWN_HEADER = re.compile(r"(先手|後手|下手|上手|手合割)(の持駒)?[：:](.*)")
@@ -43,7 +43,7 @@ END = re.compile(rf"(\S+?){TAIL}")
 
 def read_kif(text: str) -> GameRecord:
     """Read the main line of a KIF text; remarks, times and variations are skipped."""
-    reader, number = Reader(), 0
+    reader, number = KifReader(), 0
     try:
         for number, line in enumerate(text.splitlines(), 1):  # noqa: B007  (named below)
             if line.startswith("変化"):  # the main line comes first
@@ -55,7 +55,7 @@ def read_kif(text: str) -> GameRecord:
         raise said_of(number, reader.line, error) from None
 
 
-class Reader:
+class KifReader:
     """Takes one line after the other."""
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class Reader:
         self.hands: list[str] = []
         self.side: int | None = None
         self.moves_before, self.first = 0, 1
-        self.line: Line | None = None
+        self.line: MoveLine | None = None
         self.start = ""
         self.end = ""
 
@@ -125,11 +125,11 @@ class Reader:
             read_cell(cells[at : at + 2])
         self.rows.append(cells)
 
-    def begin(self) -> Line:
+    def begin(self) -> MoveLine:
         """Set up the position where the moves begin."""
         if self.line is None:
             self.start = self.board() if self.rows else self.named_start()
-            self.line = Line(self.start)
+            self.line = MoveLine(self.start)
         return self.line
 
     def named_start(self) -> str:
@@ -174,7 +174,7 @@ class Reader:
         else:
             raise ConfigError(f"{text!r} is no move such as ７六歩(77)")
 
-    def check_number(self, line: Line, number: int) -> None:
+    def check_number(self, line: MoveLine, number: int) -> None:
         """Refuse a move out of order. After a drawn board programs count from 1 or go on."""
         if not line.moves and number == self.moves_before + 1:
             self.first = number
@@ -184,25 +184,25 @@ class Reader:
         if number != due:
             raise ConfigError(f"move {number} stands where move {due} was due")
 
-    def usi(self, line: Line, found: re.Match[str]) -> str:
+    def usi(self, line: MoveLine, found: re.Match[str]) -> str:
         mark, place, name, promotes, how, file, rank = found.groups()[:7]
-        said = found[0].split("(")[0].strip() if how == "打" else found[0].split(")")[0] + ")"
+        text = found[0].split("(")[0].strip() if how == "打" else found[0].split(")")[0] + ")"
         piece = PIECES[name]
         if mark and MARKS[mark] != line.side:
-            raise ConfigError(f"{said!r} is a move of the side that is not to move")
+            raise ConfigError(f"{text!r} is a move of the side that is not to move")
         if place == SAME and not line.moves:
-            raise ConfigError(f"{said!r} follows no move")
+            raise ConfigError(f"{text!r} follows no move")
         to = line.moves[-1][2:4] if place == SAME else read_square(place)
         if how == "打":
             if promotes or piece.startswith("+"):
-                raise ConfigError(f"{said!r}: a dropped piece is not promoted")
+                raise ConfigError(f"{text!r}: a dropped piece is not promoted")
             return f"{piece}*{to}"
         origin = square_name(int(file), int(rank))
         if line.own_piece(origin) != piece:
-            raise ConfigError(f"{said!r}: there is no {name} on {file}{rank}")
+            raise ConfigError(f"{text!r}: there is no {name} on {file}{rank}")
         move = f"{origin}{to}"
         if promotes == "不成" and f"{move}+" not in shogi.moves(line.state):
-            raise ConfigError(f"{said!r}: this move cannot promote, so that it has no 不成")
+            raise ConfigError(f"{text!r}: this move cannot promote, so that it has no 不成")
         return f"{move}+" if promotes == "成" else move
 
     def record(self) -> GameRecord:

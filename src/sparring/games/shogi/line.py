@@ -44,10 +44,10 @@ class GameRecord:
         for name in (self.black, self.white):
             if any(unicodedata.category(letter) in BREAKING for letter in name):
                 raise ConfigError(f"the player's name {name!r} does not fit on one line")
-        object.__setattr__(self, "start", shogi.read_sfen(Line(self.start).state))
+        object.__setattr__(self, "start", shogi.read_sfen(MoveLine(self.start).state))
 
 
-class Line:
+class MoveLine:
     """A game that is followed move by move; nothing but mate ends it, as files say how it ended."""
 
     def __init__(self, start: str) -> None:
@@ -83,21 +83,21 @@ class Line:
         self.actions.append(action)
 
 
-def moved_piece(line: Line, move: str) -> str:
+def moved_piece(line: MoveLine, move: str) -> str:
     """Return what a legal move moves or drops, as a capital letter with + if promoted."""
     return move[0] if "*" in move else line.own_piece(move[:2])
 
 
-def follow(record: GameRecord) -> Iterator[tuple[Line, str]]:
+def follow(record: GameRecord) -> Iterator[tuple[MoveLine, str]]:
     """Yield each move, which is legal, with the game before it."""
-    line = Line(record.start)
+    line = MoveLine(record.start)
     for move in record.moves:
         shogi.action_of(line.state, move)
         yield line, move
         line.play(move)
 
 
-def said_of(number: int, line: Line | None, error: Exception) -> ConfigError:
+def said_of(number: int, line: MoveLine | None, error: Exception) -> ConfigError:
     """Say where in a file something is wrong: its line, and which move was due there."""
     move = f" (move {len(line.moves) + 1})" if line else ""
     return ConfigError(f"line {number}: {error}{move}")

@@ -1,4 +1,4 @@
-"""How Shogi is trained unless it is told otherwise."""
+"""Default training settings of Shogi."""
 
 from typing import Any
 
@@ -26,4 +26,4 @@ GPU_PRESET: dict[str, Any] = {
     "ppo": {"minibatch": 8192, "epochs": 1, "lr": "0%:7e-4,100%:7e-5"},
     "eval": {"every_s": 40.0, "games": 256, "against": ("greedy", "ab2", "ab3")},
 }
-"""What else is better with the network on a GPU."""
+"""Further settings with the network on a GPU."""

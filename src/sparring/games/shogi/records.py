@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.games.shogi.csa import read_csa, write_csa
 from sparring.games.shogi.kif import write_kif
 from sparring.games.shogi.kif_reader import read_kif
-from sparring.games.shogi.line import BROKEN_BY, ENDS, GameRecord, Line
+from sparring.games.shogi.line import BROKEN_BY, ENDS, GameRecord, MoveLine
 from sparring.games.shogi.protocol import lasting, position_line, read_position, replay
 from sparring.games.state import State
 
@@ -81,7 +81,7 @@ def read_usi(text: str) -> GameRecord:
     """Read a USI position, with or without the word `position`."""
     words = text.split()
     start, moves = read_position(words[words[:1] == ["position"] :])
-    line = Line(start)
+    line = MoveLine(start)
     for number, move in enumerate(moves, 1):
         try:
             line.play(move)

@@ -86,7 +86,7 @@ def game_length(rules: Rules) -> int | None:
 
 
 def has_ghost(rules: Rules) -> bool:
-    """Whether a third hand is played by nobody."""
+    """Whether two players face a ghost hand."""
     return bool(rules.config["num_players"] == 2 and rules.config["ghost"])
 
 
@@ -244,7 +244,7 @@ def seat_table(state: State, at: SkullKingPosition, viewer: int | None) -> list[
 
 
 def seat_notes(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> list[str]:
-    """Return what else is to say about a seat."""
+    """Return remarks about a seat: to act, void suits, load, wager."""
     per = at.by_seat
     notes = []
     if at.phase != "over":

@@ -1,4 +1,4 @@
-"""Who holds which card: what a player of Skull King would like to know."""
+"""Hidden information of Skull King: which seat holds which card."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ CARDS, SEATS = 74, 8
 
 
 def hidden(rules: Rules) -> Hidden:
-    """For every card, which of the others holds it, counted from the seat that guesses."""
+    """Return the holder of every card, relative to the observing seat."""
     seats = rules.seats
 
     def read(library: Any, raw: Any, seat: Any) -> Any:
         hands = raw.reshape(len(raw), SEATS, -1)
         bits = library.stack([hands >> bit & 1 for bit in range(8)], -1)
         held = bits.reshape(len(raw), SEATS, -1)[:, :, :CARDS]
-        # At most one seat holds a card, so that a sum names it; of the own hand it is 0.
+        # At most one seat holds a card, so the sum is its relative seat; 0 for the observer.
         return sum(held[:, other] * ((other - seat) % seats)[:, None] for other in range(seats))
 
     cards = tuple(card_short_name(card) for card in range(CARDS))

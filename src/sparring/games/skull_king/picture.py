@@ -1,4 +1,4 @@
-"""Skull King as a picture: the table from above with open hands, and the score sheet of a game."""
+"""Pictures of Skull King: the table with open hands, and the score sheet of a game."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ SEAT_SPOTS = {
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Where everything lies."""
+    """Positions of all parts of the picture."""
 
     names: tuple[str, ...]
     seats: int
@@ -141,8 +141,8 @@ class SkullKingPicture:
             scenes = list(scenes_of(episode))
             for number, scene in enumerate(scenes, 1):
                 ends = number == len(scenes)
-                told = result_text(episode) if ends else scene.told
-                frames += [tuple(draw_scene(table, scene, told))] * (PAUSES[scene.kind] + 4 * ends)
+                event = result_text(episode) if ends else scene.event
+                frames += [tuple(draw_scene(table, scene, event))] * (PAUSES[scene.kind] + 4 * ends)
         return Film(table.view, tuple(draw_table(table)), frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
@@ -153,7 +153,7 @@ class SkullKingPicture:
         table = make_layout(rules, episode.names, sheet_height(rounds))
         tricks = [scene for scene in scenes if scene.kind == "trick"] or scenes
         fullest = max(reversed(tricks), key=lambda scene: sum(map(len, scene.at.hands)))
-        shapes = [*draw_table(table), *draw_scene(table, fullest, fullest.told)]
+        shapes = [*draw_table(table), *draw_scene(table, fullest, fullest.event)]
         return Drawing(table.view, (*shapes, *sheet(rounds, episode.names, result_text(episode))))
 
 
@@ -161,7 +161,7 @@ PICTURE = SkullKingPicture()
 
 
 def result_text(episode: RecordedEpisode) -> str:
-    """Say who won."""
+    """Return the result as text."""
     last, winners = episode.states[-1], episode.winners
     if not last.over:
         return ""
@@ -188,8 +188,8 @@ def draw_table(table: TableLayout) -> Iterator[Shape]:
         yield label((WIDTH / 2, y), line, WIDTH - 20, size=15, color=SOFT, anchor="middle")
 
 
-def draw_scene(table: TableLayout, scene: SkullKingScene, told: str) -> Iterator[Shape]:
-    """Yield what changes."""
+def draw_scene(table: TableLayout, scene: SkullKingScene, event: str) -> Iterator[Shape]:
+    """Yield the shapes that change."""
     at = scene.at
     if at.actor >= 0:
         around = rounded_box(
@@ -203,11 +203,11 @@ def draw_scene(table: TableLayout, scene: SkullKingScene, told: str) -> Iterator
     yield label((MARGIN, table.view.top - 24), headline_of(scene), WIDTH - 20, size=21, key="head")
     yield from draw_trick(table, scene)
     y = FOOT_H - 22
-    yield label((WIDTH / 2, y), told, WIDTH - 20, size=18, anchor="middle", key="told")
+    yield label((WIDTH / 2, y), event, WIDTH - 20, size=18, anchor="middle", key="told")
 
 
 def headline_of(scene: SkullKingScene) -> str:
-    """Say where in the game this is."""
+    """Return the headline of a scene."""
     if scene.kind == "scores":
         return f"Round {scene.at.round} of {scene.at.rounds} is over"
     return headline(scene.at)
@@ -237,7 +237,7 @@ def draw_numbers(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterat
 
 
 def tricks_text(scene: SkullKingScene, seat: int) -> str:
-    """Say what a seat bid and won."""
+    """Return bid and tricks of a seat as text."""
     at, per = scene.at, scene.at.by_seat
     won, bid = per["won"][seat], per["bid"][seat]
     if seat >= at.players:

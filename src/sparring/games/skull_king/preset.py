@@ -1,10 +1,10 @@
-"""How Skull King is trained unless it is told otherwise."""
+"""Default training settings of Skull King."""
 
 from typing import Any
 
 PRESET: dict[str, Any] = {
     "opponents": ("self=1", "captain=1"),
-    # Rounds are scored apart, so no decision has to answer for the rounds after its own.
+    # Rounds are scored apart, so no decision affects the rewards of later rounds.
     "collect": {"games": 256, "steps": 64},
     "ppo": {"epochs": 3, "minibatch": 2048, "gamma_into": (0, 1)},
 }
@@ -15,9 +15,9 @@ ALGOS: dict[str, dict[str, Any]] = {
         "replay": {"capacity": 500_000, "warmup": 20_000, "ratio": 4.0, "batch": 512, "n_step": 3},
     },
 }
-"""What else suits an algorithm."""
+"""Further settings by algorithm."""
 HIERARCHY: dict[str, Any] = {
-    # A manager bids, a worker plays for what was bid; each is paid for its own.
+    # A manager bids, a worker plays for what was bid; each has its reward.
     "rewards": ("score_delta=0", "manager.manager=1", "worker.worker=1"),
     "roles": {
         "manager": {
@@ -35,13 +35,13 @@ HIERARCHY: dict[str, Any] = {
         },
     },
 }
-"""What else suits a network for every role."""
+"""Further settings with one network per role."""
 GPU_PRESET: dict[str, Any] = {"ppo": {"epochs": 2}, "eval": {"every_s": 10.0}}
-"""What else is better with the network on a GPU."""
+"""Further settings with the network on a GPU."""
 GPU_HIERARCHY: dict[str, Any] = {
     "roles": {
         "manager": {"net": {"hidden": (256, 256)}, "ppo": {"epochs": 4, "minibatch": 16384}},
         "worker": {"net": {"hidden": (512, 512, 256)}, "ppo": {"epochs": 2, "minibatch": 32768}},
     },
 }
-"""What else is better there with a network for every role."""
+"""Further settings on a GPU with one network per role."""

@@ -1,4 +1,4 @@
-"""A game of Skull King as a row of scenes: decisions, full tricks, the scores of rounds."""
+"""Scenes of a Skull King game: decisions, complete tricks, scores of rounds."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from sparring.games.state import State
 
 @dataclass(frozen=True)
 class SkullKingScene:
-    """What is seen at one moment."""
+    """One moment of a game."""
 
     at: SkullKingPosition
     winner: int | None
     """Who has the trick, or would have it now."""
-    told: str
-    """What has just happened."""
+    event: str
+    """Text of the last event."""
     kind: str = "decision"
     """Or "trick", when the last card of one lies, or "scores", after a round."""
     points: tuple[int, ...] = ()
@@ -46,13 +46,15 @@ def scenes_of(episode: RecordedEpisode) -> Iterator[SkullKingScene]:
     yield SkullKingScene(read(start), None, "the cards are dealt")
     for before, action, after in decisions(episode.states):
         was, now = read(before), read(after)
-        told = describe_decision(before, was, now, action)
+        event = describe_decision(before, was, now, action)
         if was.phase == "play" and len(trick_after(was, action)) == was.seats:
-            yield full_trick(was, now, action, told)
+            yield full_trick(was, now, action, event)
         if round_ended(was, now):
             yield round_scores(was, now)
         if now.phase != "over":
-            yield SkullKingScene(now, winner_now(after, now), "" if round_ended(was, now) else told)
+            yield SkullKingScene(
+                now, winner_now(after, now), "" if round_ended(was, now) else event
+            )
 
 
 def winner_now(state: State, at: SkullKingPosition) -> int | None:
@@ -63,10 +65,10 @@ def winner_now(state: State, at: SkullKingPosition) -> int | None:
 def describe_decision(
     before: State, was: SkullKingPosition, now: SkullKingPosition, action: int
 ) -> str:
-    """Say what was decided, as everybody at the table with open cards sees it."""
+    """Return a decision as text, with open cards."""
     name = before.action_name(action)
     leads = f"lets seat {now.leader} lead" if now.leader != was.actor else "leads again"
-    told = {
+    event = {
         "bid": f"bids {name.removeprefix('bid ')}",
         "cannon": f"loads {name}",
         "play": f"plays {name}",
@@ -75,11 +77,11 @@ def describe_decision(
         "wager": f"wagers {name.removeprefix('wager ')}",
         "harry": f"chooses to {name}",
     }
-    return f"seat {was.actor} {told[was.phase]}"
+    return f"seat {was.actor} {event[was.phase]}"
 
 
 def full_trick(
-    was: SkullKingPosition, now: SkullKingPosition, action: int, told: str
+    was: SkullKingPosition, now: SkullKingPosition, action: int, event: str
 ) -> SkullKingScene:
     """Return the table with all cards of a trick on it, and who takes them."""
     laid = trick_after(was, action)
@@ -87,7 +89,7 @@ def full_trick(
     hands = [[c for c in hand if c != card_of(played[s])] for s, hand in enumerate(was.hands)]
     at = replace(was, trick=laid, hands=hands, actor=-1)
     if is_destroyed(laid):
-        return SkullKingScene(at, None, f"{told}: the trick is destroyed", "trick")
+        return SkullKingScene(at, None, f"{event}: the trick is destroyed", "trick")
     winner = trick_winner(was, now)
     won = [count + (seat == winner) for seat, count in enumerate(was.by_seat["won"])]
     bonus = now.by_seat["last_bonus" if round_ended(was, now) else "bonus"]
@@ -117,7 +119,7 @@ def round_scores(was: SkullKingPosition, now: SkullKingPosition) -> SkullKingSce
 
 
 def seat_notes(scene: SkullKingScene, seat: int, *, cannonball: bool) -> str:
-    """Return what else is to say about a seat: its load, its wager, its pirate."""
+    """Return remarks about a seat: its load, wager and pirate."""
     at, per = scene.at, scene.at.by_seat
     loaded = at.phase != "cannon" or (seat - at.leader) % at.players < at.placed
     notes = []

@@ -22,7 +22,7 @@ def ghost_token(card: int) -> int:
 
 
 def is_destroyed(laid: Sequence[tuple[int, int]]) -> bool:
-    """Whether nobody takes the trick (section 5: the last leviathan decides)."""
+    """Whether the trick has no winner (section 5: the last leviathan decides)."""
     tokens = [token for _, token in laid]
     leviathans = [token for token in tokens if token in (WHALE, KRAKEN)]
     if not leviathans:
@@ -45,6 +45,6 @@ def trick_after(was: SkullKingPosition, action: int) -> list[tuple[int, int]]:
 
 
 def trick_winner(was: SkullKingPosition, now: SkullKingPosition) -> int:
-    """Return who took the trick that ended between two positions; the ghost if nobody else did."""
+    """Return who took the trick that ended between two positions; the ghost if no player did."""
     won = now.by_seat["last_won" if round_ended(was, now) else "won"]
     return next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), was.players)

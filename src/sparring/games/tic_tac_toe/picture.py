@@ -39,14 +39,14 @@ class BoardPicture:
         frames: list[Shapes] = []
         for episode in episodes:
             frames += [tuple(stones(state)) for state in episode.states]
-            frames += [(*stones(episode.states[-1]), *verdict(episode))] * PAUSE
+            frames += [(*stones(episode.states[-1]), *result_text(episode))] * PAUSE
         return Film(VIEW, backdrop, frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
         """Return the last board, with the moves numbered."""
         last = episode.states[-1]
         shapes = (*grid(), *nameplates(episode.names), *stones(last), *numbers(episode))
-        return Drawing(VIEW, (*shapes, *verdict(episode)))
+        return Drawing(VIEW, (*shapes, *result_text(episode)))
 
 
 PICTURE = BoardPicture()
@@ -104,15 +104,15 @@ def numbers(episode: RecordedEpisode) -> Iterator[Shape]:
         before = now
 
 
-def verdict(episode: RecordedEpisode) -> Iterator[Shape]:
+def result_text(episode: RecordedEpisode) -> Iterator[Shape]:
     """Yield the line that won, and who did."""
-    told = "a draw"
+    result = "a draw"
     for seat, mine in enumerate(cells(episode.states[-1])):
         for line in LINES:
             if mine.issuperset(line):
-                told = f"{episode.names[seat]} wins"
+                result = f"{episode.names[seat]} wins"
                 ends = (middle(line[0]), middle(line[2]))
                 yield Polyline(points=ends, color=INK, width=0.04, round=True, key=f"line {line}")
     yield fit_text(
-        Text(at=(1.5, -0.4), text=told, size=0.26, color=INK, key="verdict"), VIEW.width - 0.2
+        Text(at=(1.5, -0.4), text=result, size=0.26, color=INK, key="verdict"), VIEW.width - 0.2
     )

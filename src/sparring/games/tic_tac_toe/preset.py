@@ -1,4 +1,4 @@
-"""How tic-tac-toe is trained unless it is told otherwise."""
+"""Default training settings of tic-tac-toe."""
 
 from typing import Any
 
@@ -20,10 +20,10 @@ ALGOS: dict[str, dict[str, Any]] = {
         "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},
     },
 }
-"""What else suits an algorithm."""
+"""Further settings by algorithm."""
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (64, 64)},
     "collect": {"games": 2048},
     "ppo": {"minibatch": 8192},
 }
-"""What else is better with the network on a GPU."""
+"""Further settings with the network on a GPU."""
