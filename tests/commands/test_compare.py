@@ -295,7 +295,7 @@ def test_runs_that_cannot_be_compared_are_refused_with_what_differs(
         ("board cards4", "board plays tic_tac_toe, cards4 plays skull_king"),
         ("cards", "num_players is 4 and 6"),
         ("board empty", "empty has no evaluation yet"),
-        ("board met", "no opponent was met by all runs"),
+        ("board met", "no opponent is common to all runs"),
         ("own board", "'my_env', which has no evaluations"),
         ("board", "at least two runs"),
         ("board board", "at least two runs, this is 1"),

@@ -165,12 +165,12 @@ def test_reports_count_the_learners_own_decisions() -> None:
 def test_a_policy_that_nobody_answers_is_refused() -> None:
     seats = [Lineup((0, 0, 0, 3))]
     pool = CudaPool("skull_king", 64, lineups=seats)
-    with pytest.raises(ConfigError, match="policy 3 sits at tables and nobody answers it"):
+    with pytest.raises(ConfigError, match="policy 3 is in the line-ups but has no player"):
         FusedPPO(DeviceGames(pool), COLLECT, PPO_, NETS["shared"])
     ppo = learner()
     ppo.iterate(0.0)
     ppo.pool.set_lineups(seats)
-    with pytest.raises(ConfigError, match="policy 3 sits at tables and nobody answers it"):
+    with pytest.raises(ConfigError, match="policy 3 is in the line-ups but has no player"):
         ppo.iterate(0.0)
 
 

@@ -311,7 +311,7 @@ def test_counts_in_kanji(number: int) -> None:
         ("PI\n+\n+7776FU\n%TORYO\n-3334FU\n", "line 5: -3334FU follows the end of the game"),
         ("PI\n+\n%TORYO\n%TSUMI\n", "line 4: %TSUMI follows the end of the game"),
         ("PI\n%TORYO\n", "line 2: an end before the line"),
-        ("PI\n+\n+7776FU\n-\n", "line 4: who begins was said before"),
+        ("PI\n+\n+7776FU\n-\n", "line 4: a second line + or - that tells who begins"),
         ("PI\n+\nP+00FU\n", "line 3: 'P+00FU' has to stand before"),
         ("PI\n+\nN+a\n", "line 3: 'N+a' has to stand before"),
         ("N+a\nN+b\nPI\n+\n", "line 2: the name N+ is given twice"),

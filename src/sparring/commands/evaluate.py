@@ -182,7 +182,7 @@ def run_challenge(config: EvalConfig, challenger: Player, rules: Rules, threads:
     if rules.name != cage2.GAME:
         raise ConfigError(f"--protocol cage2 is for cage2; {config.challenger} plays {rules.name}")
     if config.against:
-        raise ConfigError("--protocol cage2 says who attacks; leave --against out")
+        raise ConfigError("--protocol cage2 chooses the attackers; leave --against out")
     for pair in config.set:
         key, _ = read_pair(pair, "set")
         if key in cage2.FIXED:

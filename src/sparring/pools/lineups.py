@@ -157,7 +157,7 @@ def check_answered(policies: Iterable[int], answered: Iterable[int]) -> None:
     unknown = sorted(set(policies).difference(known))
     if unknown:
         raise ConfigError(
-            f"policy {unknown[0]} sits at tables and nobody answers it; there are {known}"
+            f"policy {unknown[0]} is in the line-ups but has no player; known are {known}"
         )
 
 

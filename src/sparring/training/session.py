@@ -65,7 +65,7 @@ class TrainingSession:
         asked = called.on_episode or any(run.file["episodes_csv"] for run in training.runs)
         if training.learning.fused and asked:
             raise ConfigError(
-                "episodes_csv and on_episode: games on a GPU are not told one by one; "
+                "episodes_csv and on_episode: games on a GPU are not reported one by one; "
                 "use --device cpu, or leave them out"
             )
         with closing_games(training.learning, brought=training.brought):

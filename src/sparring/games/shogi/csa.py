@@ -152,7 +152,7 @@ class CsaReader:
     def begin(self, statement: str) -> None:
         """Set up the position where the moves begin."""
         if self.line is not None:
-            raise ConfigError("who begins was said before")
+            raise ConfigError("a second line + or - that tells who begins")
         self.start = sfen_of(self.squares, self.hands, SIDES.index(statement))
         self.line = MoveLine(self.start)
 

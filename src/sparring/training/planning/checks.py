@@ -72,7 +72,7 @@ def check_processes(config: TrainConfig) -> None:
                 continue
             if given != getattr(getattr(usual, group), field.name):
                 raise ConfigError(
-                    f"{group}.{field.name} {given}: there is nobody whom it would concern; add "
+                    f"{group}.{field.name} {given}: it has no effect here; add "
                     f"{needs}, or leave it out"
                 )
 
@@ -133,7 +133,7 @@ def described(net: NetConfig, critic: Sequence[int] = ()) -> str:
 
 
 def check_wandb() -> None:
-    """Refuse to log where nobody is logged in; the program would ask in the middle of a run."""
+    """Refuse wandb without a login: it would ask for one in the middle of a run."""
     if importlib.util.find_spec("wandb") is None:
         raise ConfigError("wandb is not installed: pip install 'sparring[track]', or leave it out")
     known = ("WANDB_API_KEY", "WANDB_IDENTITY_TOKEN_FILE")
@@ -141,7 +141,7 @@ def check_wandb() -> None:
         return
     if not has_login():
         raise ConfigError(
-            "wandb: nobody is logged in; run `wandb login` first, set WANDB_API_KEY, or set "
+            "wandb: not logged in; run `wandb login` first, set WANDB_API_KEY, or set "
             "WANDB_MODE=offline"
         )
 

@@ -68,8 +68,8 @@ def check_custom(pool: CustomPool, curriculum: Curriculum, *, named: bool) -> No
                 )
         for flag in sorted(flags.difference(phase.flags)):
             raise ConfigError(
-                f"{where}: set: {flag} is named in other phases, and nobody knows what it was in "
-                f"{name} before; name it in every phase"
+                f"{where}: set: {flag} is named in other phases, and its value in {name} before is "
+                "unknown; name it in every phase"
             )
     pool.check_flags(sorted(flags))
 

@@ -134,9 +134,7 @@ class ParticipantsBuilder:
                 "the best; leave @sampled out"
             )
         if self.config.eval.off and any(who.kind == "best" for who in past):
-            raise ConfigError(
-                "opponents: evaluations say which self is the best; leave --eval.off or best out"
-            )
+            raise ConfigError("opponents: best needs evaluations; leave --eval.off or best out")
         past_slots = self.config.league.slots if past else 0
         slots = past_slots + len(self.frozen)
         if slots > MAX_SLOTS:

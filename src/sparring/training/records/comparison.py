@@ -326,7 +326,7 @@ def common_opponents(runs: Sequence[Overview]) -> tuple[str, ...]:
     if not shared:
         pairs = zip(runs, met, strict=True)
         told = "; ".join(f"{run.name} met {', '.join(names)}" for run, names in pairs)
-        raise ConfigError(f"no opponent was met by all runs: {told}")
+        raise ConfigError(f"no opponent is common to all runs: {told}")
     return tuple(shared)
 
 

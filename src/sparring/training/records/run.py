@@ -410,5 +410,5 @@ def stop_training(run: Path) -> int:
     except ProcessLookupError:
         raise NotTrainingError(f"{run.name} has just ended") from None
     except PermissionError:
-        raise NotTrainingError(f"{run.name} is trained by somebody else's process") from None
+        raise NotTrainingError(f"{run.name} is trained by another user's process") from None
     return pid
