@@ -1,4 +1,4 @@
-"""Everything that is measured on a GPU, through the project's own commands, kept as one JSON.
+"""All GPU measurements, through the project's commands, saved as one JSON file.
 
 python benchmarks/gpu.py                     measure, write results/gpu-<name>.json
 python benchmarks/gpu.py --out FILE          ... to another file
@@ -53,7 +53,7 @@ TRAINING: dict[str, tuple[str, ...]] = {
 
 
 def main() -> None:
-    """Measure and write down what came out."""
+    """Measure and save the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="the file to write")
     parser.add_argument("--only", default="", help="parts whose name begins so: pool, train, ...")

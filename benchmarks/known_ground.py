@@ -1,4 +1,4 @@
-"""Known ground: tasks that everybody knows, beside stable-baselines3 with its tuned settings.
+"""Well-known tasks: ours beside stable-baselines3 with its tuned settings.
 
 python benchmarks/known_ground.py                              both tasks, both libraries
 python benchmarks/known_ground.py --only cartpole --ours       one task, ours alone
@@ -106,7 +106,7 @@ TASKS = {
 
 @dataclass
 class Course:
-    """How one training went."""
+    """Curve of one training."""
 
     name: str
     seed: int
@@ -161,7 +161,7 @@ def train_ours(task: Task, seed: int) -> Course:
 
 
 def acting(learner: Learner, pool: VectorEnvPool) -> Act:
-    """The learner's policy as a function of what the environment shows."""
+    """Return the learner's policy as a function of observations."""
     policy, space = learner.policy(), pool.env.single_action_space
 
     def act(obs: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -256,7 +256,7 @@ def main() -> None:
 
 
 def changed(task: Task, settings: dict[str, Any]) -> Task:
-    """The task with some settings of ours otherwise."""
+    """Return the task with some settings of ours changed."""
     ours = dict(task.ours)
     for section, values in settings.items():
         ours[section] = {**ours[section], **values} if isinstance(values, dict) else values

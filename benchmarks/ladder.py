@@ -78,7 +78,7 @@ class Table:
 
     @property
     def over(self) -> bool:
-        """Whether nobody moves any more."""
+        """Whether the game is over."""
         return self.state.over or self.lost_by is not None
 
     @property
@@ -90,7 +90,7 @@ class Table:
 
 
 class Seated(Protocol):
-    """Whoever can be asked for moves."""
+    """A player that can be asked for moves."""
 
     at_once: bool
     """Whether games may be played side by side."""
@@ -100,7 +100,7 @@ class Seated(Protocol):
 
 
 class Bot:
-    """One of the game's own."""
+    """A bot of the game."""
 
     at_once = True
 
@@ -180,7 +180,7 @@ class Usi:
                 table.give_up(f"{FAULT}illegal move")
 
     def ask(self, table: Table) -> str:
-        """Return what the engine says."""
+        """Return the reply of the engine."""
         if table.number != self.playing:
             self.playing = table.number
             self.engine.new_game()
@@ -252,7 +252,7 @@ def invite(
 
 
 def pairs_of(ladder: Sequence[str], guests: Sequence[str], *, everybody: bool) -> list[Any]:
-    """Return who meets whom: neighbors on the ladder, and guests everybody."""
+    """Return the pairings: neighbors on the ladder, and guests with all players."""
     if everybody:
         return list(itertools.combinations([*ladder, *guests], 2))
     meetings = itertools.chain(
@@ -334,7 +334,7 @@ def show(record: dict[str, Any]) -> None:
 
 
 def read_options(words: Sequence[str] | None) -> argparse.Namespace:
-    """Return what the command line says, checked."""
+    """Return the checked command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("guests", nargs="*", help="runs, policies, bots or mix:ONE,TWO,SHARE")
     parser.add_argument("--ladder", help=f"who is on it, by commas; default: {','.join(LADDER)}")
@@ -374,7 +374,7 @@ def read_options(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Measure and write down what came out."""
+    """Measure and save the record."""
     try:
         given = read_options(words)
         record = measure(given)

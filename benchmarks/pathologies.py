@@ -1,4 +1,4 @@
-"""Trainings with something wrong: does the verdict name it, and is following it worth its word?
+"""Trainings with a known fault: does the verdict name it, and does the remedy gain as promised?
 
 python benchmarks/pathologies.py                  all of them, a few minutes
 python benchmarks/pathologies.py --only threads   only those whose name begins so
@@ -54,7 +54,7 @@ HALF = 0.5
 
 @dataclass(frozen=True)
 class Pathology:
-    """A training with something wrong."""
+    """A training with a known fault."""
 
     cause: str
     """That the first verdict is to name."""
@@ -75,7 +75,7 @@ class Pathology:
 
 
 def env(name: str) -> str:
-    """An environment by its factory's name, which whoever runs this has named."""
+    """Return a custom environment by the name of its factory."""
     trusted.allow(f"{ENVS}:make_{name}")
     return f"{ENVS}:make_{name}"
 
@@ -150,7 +150,7 @@ def examined(name: str, sick: Pathology, seconds: float) -> dict[str, Any]:
 
 
 def followed(sick: Pathology, config: TrainConfig, verdict: Verdict) -> float | None:
-    """The gain of doing what a verdict says; None where nobody can."""
+    """Return the measured gain of the remedy; None if it cannot be applied."""
     if verdict.change:
         then: TrainConfig = merged(config, verdict.change, "followed")
     elif sick.mended:

@@ -64,7 +64,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Train everybody and print."""
+    """Train all contestants and print."""
     given = options()
     facts = machine_info()
     warn_if_busy(facts["load_average"])

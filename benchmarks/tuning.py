@@ -141,7 +141,7 @@ def compare(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def echo(text: str) -> None:
-    """Tell how far it is."""
+    """Print progress."""
     print(text, file=sys.stderr, flush=True)
 
 

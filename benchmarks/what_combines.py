@@ -70,8 +70,8 @@ def is_updated(cell: Cell) -> bool:
     return cell.network.name == "mlp" and len(cell.features) == 1
 
 
-def say(device: str, part: int, jobs: int, after: int, until: float) -> None:
-    """Try the cells of a part behind one of them, and say what comes of each.
+def try_cells(device: str, part: int, jobs: int, after: int, until: float) -> None:
+    """Try the cells of a part after one of them, and print the result of each.
 
     until: the time after which nothing is updated any more.
     """
@@ -88,7 +88,7 @@ def say(device: str, part: int, jobs: int, after: int, until: float) -> None:
 
 
 def heard(given: argparse.Namespace, until: float, part: int) -> Iterator[tuple[int, Outcome]]:
-    """What comes of the cells of a part; a cell that ends its process is broken, and others go on.
+    """Yield results of the cells of a part; a cell that ends its process is broken, others go on.
 
     until: as above.
     """
@@ -126,7 +126,7 @@ def main() -> None:
     given = parser.parse_args()
     begin()
     if given.part is not None:
-        say(given.device, given.part, given.jobs, given.after, given.until)
+        try_cells(given.device, given.part, given.jobs, given.after, given.until)
         return
     from combinations.record import Record
     from combinations.trying import RUNS
@@ -146,7 +146,7 @@ def main() -> None:
 
 
 def hear_all(given: argparse.Namespace, until: float, part: int) -> list[tuple[int, Outcome]]:
-    """What comes of all cells of a part; says how far it is."""
+    """Return the results of all cells of a part; prints progress."""
     found = []
     for found_now in heard(given, until, part):
         found.append(found_now)

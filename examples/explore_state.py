@@ -1,4 +1,4 @@
-"""One game on its own: look, ask a bot, try a move on a copy, save and load.
+"""A single game: observe, ask a bot, try a move on a copy, save and load.
 
 python examples/explore_state.py
 """

@@ -42,7 +42,7 @@ BIDDING = 0
 
 @dataclass(frozen=True)
 class Settings:
-    """What `sparring train skull_king` has on a CPU."""
+    """Settings of `sparring train skull_king` on a CPU."""
 
     games: int = 256
     steps: int = 64
@@ -90,7 +90,7 @@ class Agent(nn.Module):
 
 
 class Rollout:
-    """What was seen, done and paid in every step [steps, games], and what is learned from it."""
+    """Observations, actions and rewards of every step [steps, games], and training targets."""
 
     def __init__(self, pool: Pool, steps: int) -> None:
         games, rules = pool.num_games, pool.rules
@@ -110,7 +110,7 @@ class Rollout:
 
 @torch.no_grad()
 def play(pool: Pool, agent: Agent, rollout: Rollout, draw: torch.Generator) -> None:
-    """Fill a rollout with what the agent does now."""
+    """Play one rollout with the current agent."""
     batch = pool.batch()
     for t in range(len(rollout.obs)):
         rollout.obs[t] = torch.from_numpy(pool.rules.widen(batch.obs))
@@ -212,7 +212,7 @@ LOSSES = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
 
 
 def between(ends: tuple[float, float], progress: float) -> float:
-    """Where a setting stands on its way from one end to the other."""
+    """Linear interpolation of a schedule."""
     return ends[0] + (ends[1] - ends[0]) * min(progress, 1.0)
 
 
@@ -247,7 +247,7 @@ def wins(choose: Choose, games: int = 2048, seed: int = 1_000_000) -> float:
 
 
 def train(given: argparse.Namespace, settings: Settings) -> Agent:
-    """Play and learn until the time is over; write a line of the curve now and then."""
+    """Train until the time is up; print the win share at intervals."""
     torch.manual_seed(given.seed)
     torch.set_num_threads(given.threads)
     draw, shuffle = (torch.Generator().manual_seed(given.seed + n) for n in (1, 2))

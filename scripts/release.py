@@ -30,7 +30,7 @@ class RefusalError(Exception):
 
 
 def main() -> int:
-    """Check, build, try; exit code 2 says that something has to be done first."""
+    """Check, build, test; exit code 2 means that something is not ready."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("version", nargs="?", default="", help="such as 0.2.0")
     parser.add_argument("--check", action="store_true", help="only check whether it could be made")
@@ -52,7 +52,7 @@ def main() -> int:
 
 
 def check(version: str) -> None:
-    """Refuse what should not become a release."""
+    """Refuse a tree that is not ready for a release."""
     if not version:
         raise RefusalError("which version? make release VERSION=x.y.z")
     if not re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version):
@@ -89,12 +89,12 @@ def read_version() -> str:
 
 
 def numbers(version: str) -> list[int]:
-    """Return a version so that it can be compared."""
+    """Return a version as a comparable tuple."""
     return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def section(version: str) -> str:
-    """Return what the changelog says about a version."""
+    """Return the changelog section of a version."""
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     head = rf"^## \[{re.escape(version)}\] - \d{{4}}-\d\d-\d\d$"
     found = re.search(rf"{head}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
@@ -102,7 +102,7 @@ def section(version: str) -> str:
 
 
 def git(*words: str) -> str:
-    """Return what git says."""
+    """Return the output of git."""
     done = subprocess.run(
         ["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8"
     )

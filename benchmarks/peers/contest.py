@@ -1,4 +1,4 @@
-"""The contest: everybody trains in turn, and is compared round by round."""
+"""The contest: all contestants train in turn and are compared round by round."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def answer(contestant: subprocess.Popen[str], entry: Entry, ask: str = "") -> di
 
 
 def contest(field: Sequence[Entry], settings: Settings, rounds: int) -> list[dict[str, Any]]:
-    """Let everybody train in turn, `rounds` times after a warm-up; who begins changes."""
+    """Let all train in turn, `rounds` times after a warm-up; the order alternates."""
     turns: dict[Entry, list[dict[str, Any]]] = {entry: [] for entry in field}
     free: dict[Entry, list[dict[str, Any]]] = {entry: [] for entry in field if entry.ours}
     with ExitStack() as stack:

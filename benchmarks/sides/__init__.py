@@ -1,1 +1,1 @@
-"""What benchmarks share that hold several sides against each other: words, cores, processes."""
+"""Shared by benchmarks that compare several sides: settings, cores, processes."""

@@ -13,7 +13,7 @@ from sparring.errors import ConfigError
 Job = TypeVar("Job")
 Found = TypeVar("Found")
 LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""Variables that say how many threads a library may have; read once, when it is loaded."""
+"""Variables that limit the threads of a library; read once, when it is loaded."""
 
 
 def core_groups(pin: str, each: int, parallel: int) -> list[tuple[int, ...]]:

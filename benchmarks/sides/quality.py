@@ -1,4 +1,4 @@
-"""One training of time_to_quality.py: learns for so long, is measured on the way, says how it went.
+"""One training of time_to_quality.py: trains, measures on the way, reports.
 
 python benchmarks/sides/quality.py REQUEST        a JSON object; the answer is one, too
 
@@ -114,7 +114,7 @@ SAME_NETS = {"shared": False}
 
 
 def config_of(request: dict[str, Any]) -> TrainConfig:
-    """The settings of everybody; ours with the same networks has two trunks as well."""
+    """Return the settings of a contestant; ours has two trunks with the same networks."""
     changes = {"seed": request["seed"], "threads": request["threads"], "device": "cpu"}
     changes["opponents"] = [f"{request['opponent']}=1"]
     own = {} if request["kind"] == "maskable" else dict(request["settings"])

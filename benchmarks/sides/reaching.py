@@ -1,4 +1,4 @@
-"""When a curve of strength over time reaches something, and what several of them say together."""
+"""Time at which a curve of strength reaches a target, for one curve and for several."""
 
 from __future__ import annotations
 

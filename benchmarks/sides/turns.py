@@ -1,4 +1,4 @@
-"""Sides of a comparison, each in a process of its own, timed in turn."""
+"""Sides of a comparison, each in a child process, timed in turn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = Path(__file__).parent / "learner.py"
 
 @dataclass(frozen=True)
 class Side:
-    """What is held against others: a source tree and settings."""
+    """One side of a comparison: a source tree and settings."""
 
     name: str
     tree: Path
@@ -32,7 +32,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Terms:
-    """What all sides have in common."""
+    """Settings that all sides share."""
 
     game: str
     file: str
@@ -72,7 +72,7 @@ class Process:
         self._requests.flush()
 
     def answer(self) -> dict[str, Any]:
-        """Wait for what it says."""
+        """Wait for the reply."""
         line = self._answers.readline()
         if not line:
             code = self._process.wait()
