@@ -74,7 +74,7 @@ class MatchEpisode:
 
 
 @dataclass
-class FinishedEpisodes:
+class MatchEpisodes:
     """Finished episodes of a match, and its clock."""
 
     settings: EpisodeSettings
@@ -111,7 +111,7 @@ def play_custom(
     pool: environments that exist and that no factory makes; their current episodes are lost.
     """
     deals = -(-settings.games // rules.seats)
-    results = FinishedEpisodes(settings, deals * rules.seats, progress)
+    results = MatchEpisodes(settings, deals * rules.seats, progress)
     if pool is None:
         play_in_new_envs(rules, players, results, deals)
     elif isinstance(pool, TablePool):
@@ -129,7 +129,7 @@ def play_custom(
 
 
 def play_in_new_envs(
-    rules: Rules, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+    rules: Rules, players: Sequence[BatchPlayer], results: MatchEpisodes, deals: int
 ) -> None:
     """Play in environments that the factory makes."""
     factory, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
@@ -170,7 +170,7 @@ def seed_of(seed: int, deal: int) -> int:
 
 
 def play_separately(
-    games: EnvEpisodes, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+    games: EnvEpisodes, players: Sequence[BatchPlayer], results: MatchEpisodes, deals: int
 ) -> None:
     """Play each episode in the next free environment."""
     seats, seed = games.rules.seats, results.settings.seed
@@ -252,7 +252,7 @@ def choose_actions(
 
 
 def play_in_vector_env(
-    pool: CustomPool, players: Sequence[BatchPlayer], results: FinishedEpisodes, deals: int
+    pool: CustomPool, players: Sequence[BatchPlayer], results: MatchEpisodes, deals: int
 ) -> None:
     """Play one episode per sub-environment, then reset with other seeds, until all are played."""
     settings, games = results.settings, pool.num_games
