@@ -108,7 +108,7 @@ def test_a_network_is_made_whatever_else_its_settings_say_that_does_no_harm() ->
     settings = {"policy_hidden": (8,), "bptt_steps": 4, "frames": 9, "token_width": 32}
     for names in permutations(settings, 2):
         check_network(NetConfig(**{name: settings[name] for name in names}))  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=r"net\.set width=8 needs a network of your own"):
+    with pytest.raises(ConfigError, match=r"net\.set width=8 needs a custom network"):
         check_network(NetConfig(bptt_steps=4, set=("width=8",)))
 
 
@@ -116,7 +116,7 @@ def test_refusals_have_one_voice() -> None:
     rules = Rules("skull_king")
     config = TrainConfig(game="skull_king", algo="sac", hindsight=HindsightConfig(on=True))
     assert combination(rules, config, {"": config.net}).refusal() == (
-        "hindsight.on needs a learner that sees decisions once more, in hindsight, and algo sac is "
+        "hindsight.on needs a learner that relabels decisions in hindsight, and algo sac is "
         "none; use --algo ppo, or use --algo dqn, or leave hindsight.on out"
     )
     clash = {

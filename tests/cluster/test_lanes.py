@@ -19,7 +19,7 @@ from sparring.learn.learner import Learner, Overrides, Report, Snapshot
 from sparring.learn.rollout import Truncations
 from sparring.pools.lineups import Lineup, Mix
 from sparring.pools.starts import Start
-from sparring.training.display.lines import learning_words
+from sparring.training.display.lines import learning_texts
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.status import shown_of
 from sparring.training.train import train_with
@@ -415,7 +415,10 @@ def test_games_that_take_too_long_are_left_out_and_told_of_once() -> None:
     [
         ({"actors": 3}, "collect.games 8 does not divide equally; nearest: 6"),
         ({"actors": 16}, "collect.games 8 does not divide equally; nearest: 16"),
-        ({"actors": 2, "algo": "dqn"}, "actors 2 needs .*, and algo dqn is none; use --algo ppo"),
+        (
+            {"actors": 2, "algo": "dqn"},
+            "actors 2 needs .*, and algo dqn is not one; use --algo",
+        ),
         ({"actors": 2, "hierarchy": {"on": True}, "game": "skull_king"}, "leave hierarchy.on out"),
         ({"actors": 2, "hindsight": {"on": True}, "game": "skull_king"}, "hindsight.on"),
         (
@@ -450,7 +453,7 @@ def test_opponents_that_are_objects_are_refused_with_actors(tmp_path: Path) -> N
 def test_what_is_shown_of_a_run_says_how_actors_and_learner_keep_step() -> None:
     learner = together(settings(actors=2, distributed={"max_lag": 2}))
     stats = learner.iterate(0.0)[0].stats
-    (told,) = learning_words(shown_of({**stats, "distributed/restarts": 3.0}))
+    (told,) = learning_texts(shown_of({**stats, "distributed/restarts": 3.0}))
     assert told.startswith("actors 33% idle, learner ")
     assert told.endswith(", lag 0.0, 3 died and started again")
 

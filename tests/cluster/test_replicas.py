@@ -52,7 +52,7 @@ def config_of(**changes: Any) -> TrainConfig:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"algo": "dqn"}, "replicas 2 needs .*, and algo dqn is none; use --algo ppo"),
+        ({"algo": "dqn"}, "replicas 2 needs .*, and algo dqn is not one; use --algo ppo"),
         ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--distributed.trusted_network"),
         ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 does not divide equally; nearest: 6"),

@@ -31,10 +31,10 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.schedule import Moment
 from sparring.training.curriculum import check_overridable
-from sparring.training.imitation.imitate import hold, imitate, take_over
+from sparring.training.imitation.imitate import add_kl_penalty, imitate, set_weights
 from sparring.training.leagues import league_learner
 from sparring.training.planning.custom import rules_of
-from sparring.training.planning.participants import told
+from sparring.training.planning.participants import opponent_texts
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged, written
 from sparring.training.planning.training import TrainingPlan, plan_training
@@ -124,7 +124,7 @@ class Asked:
         if given:
             objects = (player_of(one, rules_of(config)) for one in given)
             players = (*config.opponents, *objects)
-            config = replace(config, opponents=told(players))
+            config = replace(config, opponents=opponent_texts(players))
         several = config.population > 1 or config.vary
         return cls(members_of(config) if several else [config], players)
 
@@ -223,8 +223,8 @@ def update(cell: Cell, asked: Asked) -> None:
     with closing_learner(learner), closing_games(plan):
         if config.imitate:
             policy, _ = imitate(plan, training.first, learner, quiet=True)
-            take_over(learner, policy, len(asked.configs))
-            hold(plan, learner, policy, config.imitation.kl_weight)
+            set_weights(learner, policy, len(asked.configs))
+            add_kl_penalty(plan, learner, policy, config.imitation.kl_weight)
         league = league_learner(learner, plan.participants)
         if plan.participants.past_slots:
             meet_the_past(league, len(asked.configs))

@@ -118,10 +118,10 @@ def test_weights_of_another_kind_are_no_beginning(
 ) -> None:
     words = ["--net.hidden", "16", "--runs", str(tmp_path / "runs"), "--device", "cpu"]
     assert main(["train", "tic_tac_toe", "--init", str(runs / "dqn"), *words]) == 2
-    assert "has learned values of actions, and this algorithm learns" in capsys.readouterr().err
+    assert "has learned action values, and this algorithm learns" in capsys.readouterr().err
     sac = ["--algo", "dqn", "--init", str(runs / "sac")]
     assert main(["train", "tic_tac_toe", *sac, *words]) == 2
-    assert "has learned probabilities of actions" in capsys.readouterr().err
+    assert "has learned action probabilities" in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
     mine = {**QUICK, "updates": 1, "init": str(runs / "dqn"), "runs": str(tmp_path / "runs")}
     assert sparring.train("tic_tac_toe", algo="dqn", **mine).policy.is_value_based

@@ -115,11 +115,11 @@ def test_frames_are_the_environment_s_own(
         ("render vector", "makes a vector; a single game needs a factory of a single"),
         (
             "render object",
-            "CartPole-v1 is your own environment, given as an object, which cannot be made again",
+            "CartPole-v1 is a custom environment, given as an object, which cannot be made again",
         ),
         ("play object", "given as an object"),
         ("eval object", "given as an object"),
-        ("eval cards --set speed=2", "--set speed=2: Cards is your own environment"),
+        ("eval cards --set speed=2", "--set speed=2: Cards is a custom environment"),
         ("eval cards --against random", "one seat"),
         ("eval nim --against strong", "no player 'strong' for nim_v0"),
         ("eval nim --opening-plies 2", "its seeds decide how games open"),

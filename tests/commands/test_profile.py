@@ -100,7 +100,7 @@ def test_without_py_spy_it_looks_from_within(
     plain = json.loads(Path("profile-tic_tac_toe/profile.json").read_text())
     assert plain["sampling"]["samples"] > 5
     assert plain["sampling"]["rate"] == 100
-    assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
+    assert "Trainer._update" in {frame[0] for frame in plain["stacks"]["frames"]}
     assert children() <= OTHERS
 
 
@@ -197,7 +197,7 @@ def test_a_run_that_goes_on_is_looked_at_and_goes_on(
         assert plain["processes"][str(run.pid)] == "training"
         assert "evaluation" in plain["processes"].values()
         assert plain["decisions_per_s"] > 0
-        assert "Trainer._one_update" in {frame[0] for frame in plain["stacks"]["frames"]}
+        assert "Trainer._update" in {frame[0] for frame in plain["stacks"]["frames"]}
     finally:
         run.terminate()
         run.wait(60)

@@ -95,7 +95,7 @@ def test_the_state_says_how_a_run_ended(here: Path, capsys: pytest.CaptureFixtur
     assert states() == {"alpha": "stopped", "beta": "failed", "gamma": "stopped"}
     write_results(here / "gamma", random=0.5)
     (here / "beta" / "config.toml").write_bytes(b"\xff\x00 not toml")
-    with Run(here / "alpha", {}).held():
+    with Run(here / "alpha", {}).lock():
         assert states() == {"alpha": "running", "beta": "damaged", "gamma": "done"}
     (here / "alpha" / "metrics.sqlite").write_bytes(b"no database at all, but 40 bytes or more")
     assert states()["alpha"] == "damaged"
@@ -162,7 +162,7 @@ def test_removing_says_what_it_freed(here: Path, capsys: pytest.CaptureFixture[s
 def test_a_run_that_goes_on_stays_and_so_do_the_others(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with Run(here / "beta", {}).held():
+    with Run(here / "beta", {}).lock():
         assert main(["runs", "--remove", "alpha", "beta", "--yes"]) == 2
     assert "is being trained" in capsys.readouterr().err
     assert (here / "alpha" / "config.toml").exists()

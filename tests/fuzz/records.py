@@ -16,7 +16,7 @@ from sparring.commands.shared import printing
 from sparring.config.commands import LeagueShowConfig
 from sparring.config.runs import PlotConfig, RunsConfig
 from sparring.store import archive_index
-from sparring.training.records import compared, comparison, metrics
+from sparring.training.records import comparison, comparison_report, metrics
 
 Rows = Mapping[str, Sequence[Sequence[Any]]]
 """Of a database: rows by table."""
@@ -138,7 +138,7 @@ def show_runs(path: Path) -> None:
         runs.run(RunsConfig(runs=str(root), sort=sort))
     runs.run(RunsConfig(runs=str(root), json=True))
     found = comparison.compare(compare.runs_meant([str(path.parent), str(root / "other")]))
-    printing.print_json(compared.described(found, []))
+    printing.print_json(comparison_report.described(found, []))
 
 
 def draw_run(path: Path) -> None:

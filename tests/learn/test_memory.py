@@ -196,7 +196,10 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ({"algo": "dqn"}, "net.memory gru needs a learner of decisions in a row, and algo dqn"),
+        (
+            {"algo": "dqn"},
+            "net.memory gru needs a learner with backpropagation through time, and algo dqn",
+        ),
         ({"collect": CollectConfig(mirror=True)}, "needs a game that declares a mirror image"),
         (
             {"net": replace(GRU, kind="residual")},

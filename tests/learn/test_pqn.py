@@ -110,7 +110,7 @@ def test_every_game_has_its_epsilon_and_policies_have_none() -> None:
 
 def test_continuous_actions_are_refused_in_one_line() -> None:
     config = TrainConfig(game="duel", algo="dqn", dqn=DQNConfig(mode="rollouts"))
-    said = r"^duel needs a learner of continuous actions, and dqn\.mode rollouts is none; use"
+    said = r"^duel needs a learner of continuous actions, and dqn\.mode rollouts is not one; use"
     with pytest.raises(ConfigError, match=said):
         resolve([config])
 

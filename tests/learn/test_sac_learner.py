@@ -156,7 +156,7 @@ def compare(theirs: Any, sac: SAC, atol: float) -> None:
 @pytest.mark.parametrize(
     ("net", "said"),
     [
-        (replace(ACTOR, squash=False), "tanh, and net.squash, which is off, is none; set"),
+        (replace(ACTOR, squash=False), "tanh, and net.squash, which is off, is not one; set"),
         (replace(ACTOR, std="shared"), "each situation, and net.std shared is none"),
     ],
 )

@@ -62,7 +62,7 @@ def test_a_class_that_is_no_module_is_refused() -> None:
         own("Nobody")
     with pytest.raises(ConfigError, match=r"net[.]set 'width' is not key=value"):
         own("Plain", "width")
-    with pytest.raises(ConfigError, match=r"net[.]set width=8 needs a network of your own"):
+    with pytest.raises(ConfigError, match=r"net[.]set width=8 needs a custom network"):
         make_net(Rules("tic_tac_toe"), NetConfig(set=("width=8",)))
 
 

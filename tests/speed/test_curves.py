@@ -52,14 +52,14 @@ def test_of_a_long_run_only_what_is_asked_for_is_read(
             values = {"charts/decisions": 10.0 * update, "charts/SPS": 10.0, "phases/update": 1.0}
             out.add(update, values, seconds=float(update))
     asked: list[int] = []
-    ask = metrics.ask
+    ask = metrics.query_curves
 
     def counting(*words: Any, **named: Any) -> Any:
         rows = ask(*words, **named)
         asked.append(sum(len(updates) for updates, _, _ in rows.values()))
         return rows
 
-    monkeypatch.setattr(metrics, "ask", counting)
+    monkeypatch.setattr(metrics, "query_curves", counting)
     progress = CurveReader(tmp_path)
     assert progress.last_update() == 1000
     assert asked == [1]

@@ -49,7 +49,7 @@ def test_a_run_that_has_ended_lends_its_settings(run: Run) -> None:
 
 
 def test_a_run_that_goes_on_is_found_with_its_process(run: Run) -> None:
-    with run.held():
+    with run.lock():
         target = find_profile_target(ProfileConfig("latest"))
         assert (target.run and target.run.absolute(), target.pid) == (run.path, os.getpid())
         with pytest.raises(ConfigError, match=r"--threads: .* is training with its settings"):

@@ -93,7 +93,7 @@ REFUSED = [
     ("ppo", "replay.ratio", 4, "replay.ratio: of DQN and SAC; the algorithm is ppo, which learns"),
     ("sac", "dqn.tau", 0.005, "dqn.tau: of DQN; the algorithm is sac, which has sac.tau"),  # usual
     ("ppo", "sac.lr", 1e-3, "sac.lr: of SAC; the algorithm is ppo, which has ppo.lr"),
-    ("a:b", "ppo.lr", 1e-3, "ppo.lr: of PPO; a:b is a learner of your own"),
+    ("a:b", "ppo.lr", 1e-3, "ppo.lr: of PPO; a:b is a custom learner"),
     ("dqn", "dqn.epochs", 3, "dqn.epochs: of dqn.mode rollouts; the mode is replay"),
 ]
 
@@ -160,7 +160,7 @@ def test_continuous_actions_are_not_for_dqn(
     runs = tmp_path / "runs"
     assert main(f"train laser_hockey --algo dqn --runs {runs}".split()) == 2
     error = capsys.readouterr().err
-    assert "laser_hockey needs a learner of continuous actions, and algo dqn is none" in error
+    assert "laser_hockey needs a learner of continuous actions, and algo dqn is not one" in error
     assert "use --algo sac, or play laser_hockey_discrete" in error
     assert not runs.exists()
 

@@ -169,11 +169,11 @@ def test_a_new_phase_has_patience_again(tmp_path: Path) -> None:
     session = prepare([config])
     learner, (course,) = check_overridable(session.learner), session.courses
     member = Member(run_plan(config), new_run(config), session.plan.rules, course=course)
-    member.dry = 4
+    member.evaluations_since_best = 4
     for made, patience in ((0, 4), (99, 4), (100, 0)):
         member.status.decisions = made
         advance_phase(learner, 0, member, 0.0)
-        assert member.dry == patience
+        assert member.evaluations_since_best == patience
     member.close()
 
 

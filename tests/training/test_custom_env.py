@@ -40,7 +40,7 @@ def pendulums(count: int) -> Any:
 def test_cartpole_is_learned(tmp_path: Path) -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=32, vectorization_mode="sync")
     ppo = {"epochs": 6, "minibatch": 512, "lr": [["0%", 2e-3], ["100%", 2e-4]]}
-    with pytest.warns(sparring.errors.SparringWarning, match="keeps its network, not its games"):
+    with pytest.warns(sparring.errors.SparringWarning, match="restores its network, not its games"):
         agent = sparring.train(env, updates=20, runs=str(tmp_path), ppo=ppo, **QUICK)
     _, _, length = read(agent.run)["charts/length"]
     assert length[-1] > 4 * length[0]

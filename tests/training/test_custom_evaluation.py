@@ -153,7 +153,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sparring.Agen
     """A run on a factory, measured on the way."""
     runs = tmp_path_factory.mktemp("runs")
     wanted = {"every_decisions": 256, "games": 12, "target": (0.5, 100.0)}
-    with pytest.warns(SparringWarning, match="keeps its network, not its games"):
+    with pytest.warns(SparringWarning, match="restores its network, not its games"):
         yield sparring.train(CARDS, updates=4, runs=str(runs), eval=wanted, **QUICK)
 
 
@@ -188,7 +188,7 @@ def test_a_resumed_run_keeps_what_observations_are_normalized_by(tmp_path: Path)
         assert normalizer is not None
         return float(normalizer.count)
 
-    lines = "keeps its network, not its games"
+    lines = "restores its network, not its games"
     with pytest.warns(SparringWarning, match=lines):
         agent = sparring.train(CARDS, updates=2, runs=str(tmp_path), eval={"off": True}, **QUICK)
     assert counted(agent) == 2 * 8 * 16
@@ -209,7 +209,7 @@ def test_of_an_object_the_training_return_decides(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="given as an object, which cannot be made again"):
         agent.evaluate()
     for wanted in ({"target": (1.0,)}, {"patience": 2}, {"every_s": 3.0}):
-        with pytest.raises(ConfigError, match="given as an object, which nobody else can measure"):
+        with pytest.raises(ConfigError, match="which other processes cannot evaluate"):
             sparring.train(env, updates=1, runs=str(tmp_path), eval=wanted, **QUICK)
 
 

@@ -1,4 +1,4 @@
-"""Runs with a network of your own: by class, as an object, in a league, going on, found again."""
+"""Runs with a custom network: by class, as an object, in a league, going on, found again."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_module_as_it_is_begins_with_its_weights_and_is_given_again(tmp_path: 
     with pytest.warns(SparringWarning, match="given:Plain is an object of this program"):
         agent = train(tmp_path, net, eval={"games": 2})
     assert agent.policy.net.config.kind == "given:Plain"
-    with pytest.warns(SparringWarning, match="not measured beside training"):
+    with pytest.warns(SparringWarning, match="not evaluated during training"):
         sparring.resume(agent.run, updates=3, quiet=True, net=net)
     assert said(sparring.load(agent.run, net=net)).shape == (1,)
 

@@ -247,12 +247,12 @@ STANDING = PhaseProgress(
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_phase_is_shown_with_how_far_it_is_and_what_comes_next(width: int) -> None:
-    shown = drawn(example(standing=STANDING), width=width)
+    shown = drawn(example(phase_progress=STANDING), width=width)
     assert all(len(one.rstrip()) <= width for one in shown)
     text = " ".join(" ".join(shown).split())
     assert "phase 2/3 strong bots, 40%" in text
     assert ("then everybody" in text) == (width >= 60)
-    assert "phase 2/3 strong bots, 40%" in line(example(standing=STANDING))
+    assert "phase 2/3 strong bots, 40%" in line(example(phase_progress=STANDING))
     assert "phase" not in line(example())
 
 
@@ -260,13 +260,15 @@ def test_the_phase_is_shown_with_how_far_it_is_and_what_comes_next(width: int) -
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_panel_of_a_phase_fits_low_terminals(width: int, height: int) -> None:
     bots = {f"bot_{n}": found(0.3) for n in range(12)}
-    status = example(wins=bots, standing=STANDING)
+    status = example(wins=bots, phase_progress=STANDING)
     assert len(drawn(status, width=width, height=height)) <= height
 
 
 def test_members_say_which_phase_they_are_in() -> None:
     other = PhaseProgress("everybody", 3, 3, None, "", "")
-    shown = drawn(example("a-1", standing=STANDING), example("a-2", standing=other), width=120)
+    shown = drawn(
+        example("a-1", phase_progress=STANDING), example("a-2", phase_progress=other), width=120
+    )
     assert any("strong bots" in one for one in shown)
     assert any("everybody" in one for one in shown)
 

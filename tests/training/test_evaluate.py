@@ -128,7 +128,7 @@ def test_bad_requests_are_answered_and_survived(
 def test_ids_must_be_told_apart(worker: EvalWorker, saved: str) -> None:
     worker.submit(ask(1, saved))
     for number in (1, None):
-        with pytest.raises(SparringError, match="an id of its own"):
+        with pytest.raises(SparringError, match="a unique id"):
             worker.submit({**ask(1, saved), "id": number})
     worker.drain(LIMIT_S)
 

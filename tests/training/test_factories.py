@@ -136,7 +136,7 @@ def test_a_run_that_goes_on_sees_other_episodes_than_at_its_beginning(tmp_path: 
         (["own_envs:no_such"], "own_envs has no 'no_such'"),
         (["no_such_module:make"], "no module called 'no_such_module'"),
         (["own_envs:make_vector", "--collect.games", "3"], "a vector of 4 envs"),
-        (["own_envs:make_cards", "--set", "a=1"], "whoever made it has set its flags"),
+        (["own_envs:make_cards", "--set", "a=1"], "its flags are set by its code"),
         (["own_envs:make_cards", "--opponents", "past"], "one seat"),
         (["own_envs:make_table", "--opponents", "randm"], "did you mean 'random'?"),
         (["own_envs:make_cards", "--net.inputs", "hands"], "no block 'hands'.*'hand'"),

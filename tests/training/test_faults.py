@@ -105,7 +105,7 @@ def test_going_back_with_a_full_disk_leaves_no_half_made_run(
 def test_a_run_that_is_held_is_not_touched_by_a_resume(tmp_path: Path) -> None:
     agent = trained(tmp_path, updates=4)
     before = (agent.run / "config.toml").read_bytes()
-    held = sparring.training.records.run.Run.open(agent.run).held()
+    held = sparring.training.records.run.Run.open(agent.run).lock()
     with held, pytest.raises(sparring.SparringError, match="or measured by another process"):
         resume(str(agent.run), updates=999, quiet=True)
     assert (agent.run / "config.toml").read_bytes() == before
@@ -234,7 +234,7 @@ def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> 
     run = sparring.training.records.run.Run.open(agent.run)
     owing = replace(saved, meta=meta)
     trainer = trainer_for(config, run, resume=owing)
-    trainer._want_evaluation()
+    trainer._request_evaluation()
     trainer._close()
     assert list(trainer.members[0].waiting) == [1, 2, 3, 4]
 
@@ -245,7 +245,7 @@ def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path)
     trainer = trainer_for(config, new_run(config))
     (member,) = trainer.members
     trainer.status.update = 0
-    trainer._want_evaluation()
+    trainer._request_evaluation()
     trainer.save()
     trainer._close()  # before an answer came
     run = member.run.path
@@ -303,10 +303,10 @@ def test_patience_goes_on_counting_after_a_resume(tmp_path: Path) -> None:
     run = sparring.training.records.run.Run.open(agent.run)
     again = checkpoints.load(agent.run / "checkpoints" / "00000003")
     trainer = trainer_for(config, run, resume=again)
-    assert trainer.members[0].dry == 3
-    assert trainer._early() == ""
-    trainer.members[0].dry += 1
-    assert trainer._early() == "early"
+    assert trainer.members[0].evaluations_since_best == 3
+    assert trainer._stop_reason() == ""
+    trainer.members[0].evaluations_since_best += 1
+    assert trainer._stop_reason() == "early"
     trainer._close()
 
 
@@ -387,7 +387,7 @@ def test_members_of_a_population_are_evaluated_in_turn(
         member.save(trainer.learner.snapshot())
         member.saver.wait()
     for _ in range(6):
-        trainer._want_evaluation()
-        trainer._ask_for_evaluation()
+        trainer._request_evaluation()
+        trainer._submit_evaluation()
     trainer._close()
     assert asked == ["0/0", "1/0", "2/0", "0/0", "1/0", "2/0"]

@@ -44,16 +44,19 @@ def test_the_first_evaluation_is_small_urgent_and_against_the_best_bot(tmp_path:
     assert asked is not None
     assert (asked["opponents"], asked["rivals"], asked["games"]) == (["captain"], [], 128)
     assert asked["urgent"]
-    assert member.take_in(1, {"results": {"captain": FOUND}}) is None
+    assert member.add_evaluation(1, {"results": {"captain": FOUND}}) is None
     assert member.status.wins == {"captain": FOUND}
     assert member.status.evaluated == 1
-    assert (member.best["update"], member.dry) == (-1, 0)  # too few games to judge by
+    assert (member.best["update"], member.evaluations_since_best) == (
+        -1,
+        0,
+    )  # too few games to judge by
     want(member, 2)
     asked = member.request(soon=True)
     assert asked is not None
     assert (asked["opponents"], asked["games"]) == (["rule_hard", "captain"], 1024)
     assert "urgent" not in asked
-    member.take_in(2, {"results": dict.fromkeys(("rule_hard", "captain"), FOUND)})
+    member.add_evaluation(2, {"results": dict.fromkeys(("rule_hard", "captain"), FOUND)})
     assert member.best["update"] == 2
     member.close()
     curves = read(member.run.path)
@@ -64,7 +67,7 @@ def test_the_first_evaluation_is_small_urgent_and_against_the_best_bot(tmp_path:
 def test_a_look_at_the_last_update_does_not_stand_for_its_evaluation(tmp_path: Path) -> None:
     member = member_of(tmp_path)
     member.request(soon=True)
-    member.take_in(1, {"results": {"captain": FOUND}})
+    member.add_evaluation(1, {"results": {"captain": FOUND}})
     member.want_evaluation()
     asked = member.request()
     assert asked is not None
@@ -84,7 +87,7 @@ def test_runs_that_repeat_and_the_last_evaluation_have_no_small_one(tmp_path: Pa
 def test_the_age_of_what_was_measured_goes_on_after_a_resume(tmp_path: Path) -> None:
     member = member_of(tmp_path)
     member.request(soon=True)
-    member.take_in(1, {"results": {"captain": FOUND}})
+    member.add_evaluation(1, {"results": {"captain": FOUND}})
     meta = {"update": 3, "decisions": 30, "samples": 9, "opponent_rows": 0}
     assert member.meta(Snapshot({}, {}, meta))["evaluated"] == 1
     member.close()

@@ -43,14 +43,14 @@ def train_three(tmp_path: Path, *, killed: bool) -> Path:
     trainer = trainer_of(tmp_path)
     (member,) = trainer.members
     for _ in range(3):
-        trainer._one_update(time.perf_counter(), 0.0)
+        trainer._update(time.perf_counter(), 0.0)
         member.waiting[trainer.status.update] = trainer.status.seconds
         trainer.save()
     trainer._save_last()
     for number, win in ((1, 0.2), (2, 0.6), (3, 0.4)):
-        member.take_in(number, answer(member, win))
+        member.add_evaluation(number, answer(member, win))
     if not killed:
-        trainer._judge_last(Stop())
+        trainer._await_last_evaluation(Stop())
     trainer._close()
     return member.run.path
 
@@ -68,9 +68,9 @@ def test_what_evaluations_found_after_the_last_save_is_known_after_a_resume(
     (member,) = trainer.members
     assert named(run) == member.status.best == 2
     assert events(run) == before
-    assert (member.waiting, member.dry, member.evaluated) == ({}, 1, 3)
+    assert (member.waiting, member.evaluations_since_best, member.evaluated) == ({}, 1, 3)
     assert (member.first["score"], member.status.evaluated) == (0.2, 3)
-    trainer._want_evaluation()
+    trainer._request_evaluation()
     assert not member.waiting  # the last one was evaluated, too
     trainer._close()
 
@@ -84,8 +84,8 @@ def test_the_best_checkpoint_outlives_a_kill_and_what_is_measured_again(tmp_path
     for number, win, dry in ((1, 0.2, 1), (2, 0.6, 0), (3, 0.4, 1)):
         request = member.request()
         assert request and request["checkpoint"] not in request["rivals"]
-        member.take_in(number, answer(member, win))
-        assert (named(run), member.status.best, member.dry) == (2, 2, dry)
+        member.add_evaluation(number, answer(member, win))
+        assert (named(run), member.status.best, member.evaluations_since_best) == (2, 2, dry)
     trainer._close()
     assert [e["checkpoint"] for e in events(run) if e["event"] == "best"] == [2]
 

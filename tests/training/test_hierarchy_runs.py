@@ -115,11 +115,11 @@ def test_what_cannot_be_is_refused_in_words(changes: dict[str, Any], said: str) 
     [
         (
             ["tic_tac_toe", "--hierarchy.on"],
-            "hierarchy.on needs a game with several roles, and tic_tac_toe is none; play one of",
+            "hierarchy.on needs a game with several roles, and tic_tac_toe is not one; play one of",
         ),
         (
             ["skull_king", "--hierarchy.on", "--algo", "dqn"],
-            "every role, and algo dqn is none; use --algo ppo",
+            "every role, and algo dqn is not one; use --algo ppo",
         ),
         (["skull_king", "--net.inputs", "hnad"], "did you mean 'hand'"),
         (["skull_king", "--roles", "worker.ppo.lr=1"], "add --hierarchy.on"),

@@ -47,7 +47,7 @@ def after(
     for who, found in (counts or {}).items():
         at = who if isinstance(who, int) else league.participants.slots + 1 + bots.index(who)
         met[at] = found
-    league.after(Report({}, update * EACH, 0, 0, met=met), update=update, seconds=0.0)
+    league.after_update(Report({}, update * EACH, 0, 0, met=met), update=update, seconds=0.0)
 
 
 def other_net(league: League, number: int) -> dict[str, torch.Tensor]:
@@ -101,9 +101,9 @@ def test_a_gate_counts_games_against_the_past_alone(tmp_path: Path) -> None:
     after(league, 1)
     after(league, 2, {fixed: (999, 0, 0), "random": (999, 0, 0)})
     after(league, 3, {slot_of(league, theirs): (200, 0, 55)})
-    assert [entry.member for entry in league._entries()] == ["other"], "one game is missing"
+    assert [entry.member for entry in league._past_entries()] == ["other"], "one game is missing"
     after(league, 4, {slot_of(league, theirs): (1, 0, 0)})
-    assert [entry.member for entry in league._entries()] == ["other", "mine"]
+    assert [entry.member for entry in league._past_entries()] == ["other", "mine"]
     assert league.since_last.games == 0
 
 
@@ -167,7 +167,7 @@ def test_a_best_that_is_known_late_is_not_the_newest(tmp_path: Path) -> None:
     league.new_best(other_net(league, 9), update=4, decisions=4, seconds=0.0)
     league._rotate(5, exchange=True)
     assert league.best is not None
-    assert league.drawn == {
+    assert league.mixes == {
         "past:1": {slot_of(league, newest): 1.0},
         "best": {slot_of(league, league.best): 1.0},
     }
@@ -222,7 +222,7 @@ def test_between_snapshots_free_slots_are_filled_and_nobody_else_leaves(tmp_path
         after(league, update)
         assert len(league.slots.active()) == 3 and newest in league.slots.policies
         assert league.slots[staying].hash == stays
-        assert sorted(league.drawn["past"]) == [1, 2, 3]
+        assert sorted(league.mixes["past"]) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("choose", ["uniform", "forgotten"])
@@ -230,11 +230,11 @@ def test_matches_beside_training_tell_what_is_forgotten(tmp_path: Path, choose: 
     league = league_in(tmp_path, league={"slots": 2, "sampling": choose})
     theirs = keep(league, 1)
     file = str(league.archive.file(theirs))
-    assert league.take_match(7, 70, file, {PAIRS: [90, 0, 10]}) == "past 0"
-    assert league.take_match(8, 80, file, {PAIRS: [0, 0, 200]}) == "past 0"
-    assert league.take_match(8, 80, "random", {PAIRS: [3, 2, 1]}) == "random"
+    assert league.add_match(7, 70, file, {PAIRS: [90, 0, 10]}) == "past 0"
+    assert league.add_match(8, 80, file, {PAIRS: [0, 0, 200]}) == "past 0"
+    assert league.add_match(8, 80, "random", {PAIRS: [3, 2, 1]}) == "random"
     assert league.archive.totals(MATCH) == {theirs: (90, 0, 210), "random": (3, 2, 1)}
-    (known,) = league._known()
+    (known,) = league._opponents()
     if choose == "forgotten":
         assert known.best_share > 0.85 and known.share < 0.4
     else:
@@ -266,4 +266,4 @@ def test_a_league_goes_on_from_its_state_without_what_is_gone(tmp_path: Path) ->
     other = league_in(tmp_path, league={"every_decisions": 2 * EACH, "slots": 3, "gate": 1.0})
     with pytest.warns(SparringWarning, match="a past self is left out"):
         other.restore(state, other._weights())
-    assert other.slots[2].draining and sorted(other.drawn["past"]) == [1, 3]
+    assert other.slots[2].draining and sorted(other.mixes["past"]) == [1, 3]

@@ -274,7 +274,7 @@ def test_a_lost_index_is_said(tmp_path: Path) -> None:
 
 def test_other_opponents_than_a_run_began_with_are_refused(tmp_path: Path) -> None:
     part = trained(tmp_path, name="part", updates=3)
-    with pytest.raises(ConfigError, match=r"was begun with .*, and now there are random"):
+    with pytest.raises(ConfigError, match=r"was started with .*, and now there are random"):
         resume(str(part.run), updates=5, opponents=["random"], quiet=True)
 
 

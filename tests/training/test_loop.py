@@ -257,7 +257,7 @@ def test_a_busy_start_does_not_shorten_a_run(tmp_path: Path) -> None:
         learner.updates += 1
         status.update = learner.updates
         status.seconds += 1.0 if status.seconds < 20 else 0.1
-        trainer._plan()
+        trainer._plan_updates()
     trainer._close()
     assert 0.9 * 600 < status.seconds < 1.05 * 600
 

@@ -180,7 +180,7 @@ def test_a_sink_that_fails_is_left_out_and_said(
     monkeypatch.setattr(TensorBoard, "write", full)
     out = writer(tmp_path, tensorboard=True)
     out.add(1, {"a": 1.0}, seconds=0)
-    with pytest.warns(SparringWarning, match="TensorBoard gets no more values, training goes on"):
+    with pytest.warns(SparringWarning, match="TensorBoard gets no more values, training continues"):
         out.flush()
     out.add(2, {"a": 2.0}, seconds=0)
     out.close()
@@ -291,7 +291,7 @@ def test_tensorboard_shows_words_and_the_curves_stay_without_them(tmp_path: Path
 
     with writer(tmp_path, tensorboard=True, csv=True) as out:
         out.add(1, {"charts/phase": 1.0}, seconds=1.0)
-        out.say(2, "charts/phase_name", "phase 2, strong bots (threshold)", seconds=2.0)
+        out.add_text(2, "charts/phase_name", "phase 2, strong bots (threshold)", seconds=2.0)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     (said,) = events.Tensors("charts/phase_name")

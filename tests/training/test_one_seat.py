@@ -84,7 +84,7 @@ def test_a_low_score_may_still_be_the_best_so_far(tmp_path: Path) -> None:
     member = Member(run_plan(config), new_run(config), rules)
     found = {"score": -900.0, "score_low": -910.0, "score_high": -890.0, "parity": 1.0}
     for number, score in enumerate((-900.0, -950.0, -20.0)):
-        member.take_in(number, {"results": {ALONE: {**found, "win": 1.0, "score": score}}})
+        member.add_evaluation(number, {"results": {ALONE: {**found, "win": 1.0, "score": score}}})
     assert member.best == {"update": 2, "strength": -20.0}
     assert "evaluated update 2: alone -20.0" in line(member.status)
     member.close()

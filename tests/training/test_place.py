@@ -89,7 +89,7 @@ def test_what_is_slower_is_said(settings: dict[str, Any], why: str) -> None:
 def test_opponents_of_another_kind_play_apart_even_beside_a_pool_on_the_gpu() -> None:
     with pytest.warns(SparringWarning, match="anything .* has no graphs on the GPU"):
         assert place_of(["self=1", [anything]], pool="cuda") == APART
-    with pytest.raises(ConfigError, match="there is no place for this run: not anything"):
+    with pytest.raises(ConfigError, match="this run fits no device layout: not anything"):
         place_of(["self=1", [anything]], population=2)
 
 

@@ -98,7 +98,7 @@ def test_members_vary_schedules_too() -> None:
         ("--ppo.minibatch 0", "ppo.minibatch 0 must be at least 1"),
         ("--collect.steps 0", "collect.steps 0 must be at least 1"),
         ("--net.hidden 0", "net.hidden 0 must be from 1 to 8192"),
-        ("--algo-set lr=1", "algo_set is for a learner of your own; ppo has the settings ppo"),
+        ("--algo-set lr=1", "algo_set is for a custom learner; ppo has the settings ppo"),
         ("--algo .a:b", "neither module:factory"),
     ],
 )
@@ -114,12 +114,15 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
     gymnasium = pytest.importorskip("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", num_envs=4)
     for settings, hint in (
-        ({"pool": "cuda"}, "pool cuda: CartPole-v1 is your own environment, it is stepped where"),
-        ({"set": ("num_players=3",)}, "set num_players=3: CartPole-v1 is your own environment"),
+        ({"pool": "cuda"}, "pool cuda: CartPole-v1 is a custom environment, it is stepped where"),
+        ({"set": ("num_players=3",)}, "set num_players=3: CartPole-v1 is a custom environment"),
         ({"opponents": ("self=1", "captain=1")}, "no player 'captain' for CartPole-v1"),
         ({"opponents": ("random=1",)}, "CartPole-v1 has one seat, there is none for random"),
-        ({"eval": {"against": ("captain",)}}, "eval.against captain: .* nobody else can measure"),
-        ({"eval": {"patience": 3}}, "eval.patience 3: .* nobody else can measure"),
+        (
+            {"eval": {"against": ("captain",)}},
+            "eval.against captain: .* cannot evaluate",
+        ),
+        ({"eval": {"patience": 3}}, "eval.patience 3: .* other processes cannot evaluate"),
         ({"workers": 2}, "workers 2: other processes make environments by a name"),
         ({"collect": {"groups": 2}}, "collect.groups 2: .* stepped together"),
         ({"seed": 10**22}, "seed 10000000000000000000000 must be at most"),
@@ -128,8 +131,8 @@ def test_nothing_is_ignored_for_an_environment_of_ones_own(tmp_path: Path) -> No
         ({"dry_run": True}, "dry_run: use `sparring train --dry-run`"),
         ({"collect": {"games": 99}}, "collect.games 99: the environment has 4 games"),
         ({"collect": 5}, "collect needs a table of settings, not 5"),
-        ({"algo_set": ("a=1",)}, "algo_set is for a learner of your own"),
-        ({"starts": ("usual=1",)}, "its own reset decides where games begin"),
+        ({"algo_set": ("a=1",)}, "algo_set is for a custom learner"),
+        ({"starts": ("usual=1",)}, "its reset decides where games start"),
     ):
         with pytest.raises(sparring.SparringError, match=hint):
             sparring.train(env, updates=1, quiet=True, runs=str(tmp_path / "runs"), **settings)

@@ -92,10 +92,10 @@ def test_groups_and_files_that_a_learner_needs_are_missed_in_one_line(run: Path)
     whole = (path / "manifest.json").read_bytes()
     for group in ("net", "carried"):
         change(path, lambda manifest, group=group: manifest["groups"].remove(group))
-        refused(run, f"cannot be gone on from: .*{group}")
+        refused(run, f"cannot be resumed: .*{group}")
         (path / "manifest.json").write_bytes(whole)
     change(path, lambda manifest: manifest["blobs"].remove("open.bin"))
-    refused(run, "cannot be gone on from: .*open.bin")
+    refused(run, "cannot be resumed: .*open.bin")
 
 
 @pytest.mark.parametrize("field", ["role", "decisions", "reward", "action"])

@@ -165,10 +165,10 @@ def test_what_a_killed_process_left_is_removed_later(tmp_path: Path) -> None:
 def test_a_run_is_trained_by_one_process_at_a_time(tmp_path: Path) -> None:
     run = make(tmp_path)
     with (
-        run.held(),
+        run.lock(),
         pytest.raises(SparringError, match="being trained or measured by another process"),
-        Run.open(run.path).held(),
+        Run.open(run.path).lock(),
     ):
         pass
-    with run.held():
+    with run.lock():
         pass

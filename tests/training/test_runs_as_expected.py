@@ -297,7 +297,7 @@ def test_targets_are_reached_by_the_lower_bound(tmp_path: Path) -> None:
     for number, low in ((1, 0.45), (2, 0.55), (3, 0.61)):
         member.status.update, member.status.seconds = number, 10.0 * number
         member.want_evaluation()
-        member.take_in(number, answer(0.95, low))
+        member.add_evaluation(number, answer(0.95, low))
     member.close()
     reached = [e for e in member.events if e["event"] == "target reached"]
     assert [(e["target"], e["seconds"]) for e in reached] == [(0.5, 20.0), (0.6, 30.0)]
@@ -306,10 +306,10 @@ def test_targets_are_reached_by_the_lower_bound(tmp_path: Path) -> None:
 def test_patience_counts_evaluations_without_a_new_best(tmp_path: Path) -> None:
     member = member_with(tmp_path, patience=2, games=16)
     for number, win in ((1, 0.5), (2, 0.7), (3, 0.6), (4, 0.7)):
-        member.take_in(number, answer(win, 0.1))
-    assert (member.dry, member.best["update"]) == (2, 2)
-    member.take_in(5, answer(0.8, 0.1))
-    assert member.dry == 0
+        member.add_evaluation(number, answer(win, 0.1))
+    assert (member.evaluations_since_best, member.best["update"]) == (2, 2)
+    member.add_evaluation(5, answer(0.8, 0.1))
+    assert member.evaluations_since_best == 0
     member.close()
 
 
@@ -322,7 +322,7 @@ def score_curves(tmp_path: Path, game: str, apart_s: float) -> dict[str, list[fl
         member.status.update, member.status.seconds = number, apart_s * number
         member.want_evaluation()
         results = {name: {**found, "score": score} for name in member.opponents}
-        member.take_in(number, {"results": results})
+        member.add_evaluation(number, {"results": results})
     member.close()
     return {name: curve[2].tolist() for name, curve in read(member.run.path).items()}
 

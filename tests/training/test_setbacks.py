@@ -1,4 +1,4 @@
-"""Full disks and divergence: training goes on, and what was learned is kept."""
+"""Full disks and divergence: training continues, and what was learned is kept."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_full_disk_at_the_end_saves_elsewhere_and_measures(
         agent = trained(tmp_path / "runs", updates=5)
     assert agent.elsewhere is not None
     assert agent.elsewhere.is_relative_to(other)
-    assert "it lies in" in str(told[-1].message)
+    assert "it was saved in" in str(told[-1].message)
     assert agent.evaluate("random", games=16)["random"].games == 16
     saved = load_policy(agent.elsewhere)
     assert saved.meta["update"] == 5
@@ -143,7 +143,7 @@ def test_the_command_says_what_a_full_disk_kept(small_disk: Path) -> None:
     fill(small_disk, leave=8192)
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     assert "Traceback" not in ended.stderr
-    where = {2: "check the space on its disk", 3: "it lies in"}  # nothing begun, or all kept
+    where = {2: "check the space on its disk", 3: "it was saved in"}  # nothing begun, or all kept
     assert where[ended.returncode] in ended.stderr
 
 

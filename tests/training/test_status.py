@@ -34,7 +34,7 @@ def test_updates_evaluations_and_saves_can_be_seen(tmp_path: Path) -> None:
     assert status.phases == {"stepping": 0.5, "other": 0.5}
 
     found = {"win": 0.7, "low": 0.6, "high": 0.8, "parity": 0.5, "score": 0.4}
-    member.take_in(2, {"results": dict.fromkeys(member.opponents, found)})
+    member.add_evaluation(2, {"results": dict.fromkeys(member.opponents, found)})
     assert (status.evaluated, status.best) == (2, 2)
     assert all(status.history[f"eval/{name}"].values() == [0.7] for name in member.opponents)
 

@@ -23,20 +23,22 @@ from sparring.capabilities.table import (
 
 HEAD = """# What combines
 
-This page is written from `sparring/capabilities/table.py`, which also decides what is refused and
-which way a run takes. `sparring train ... --dry-run` says both for a command before it runs.
+This page is generated from `sparring/capabilities/table.py`, which also decides which combinations
+are errors and which devices and backends a run uses. `sparring train ... --dry-run` prints both for
+a command before it runs.
 
-Learners, networks, games, places and passes *offer* abilities. Whatever is asked for *needs* some
-of them. A run that lacks one is refused with a line that says what was asked for, what is missing,
-and what would work; a run that could be faster says which way it takes, and because of what.
+Learners, networks, games, places (devices of games and network) and passes (code that computes
+networks) *offer* abilities. A requested feature *needs* some of them. If one is missing, the run
+stops with a line that names the feature, the missing ability and alternatives; a run that could be
+faster prints which backend it uses, and why.
 """
 YES, NO = "yes", "-"
 EVERYTHING = {**FEATURES, **NET_SETTINGS}
-"""That can be asked for, settings of networks as they are typed."""
+"""All features that can be requested, including settings of networks."""
 
 
 def page(games: Mapping[str, Sequence[str]]) -> str:
-    """The page. games: names by ability."""
+    """Return the page. games: names by ability."""
     return "\n".join([HEAD, *lines(games)])
 
 
@@ -45,19 +47,19 @@ def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield from offers(LEARNER, LEARNERS)
     yield "\n## Networks\n"
     yield from offers(NETWORK, NETWORKS)
-    yield "\nWhat is missing here comes with a setting:\n"
+    yield "\nThe other abilities of networks come with a setting:\n"
     for name, ability in ABILITIES[NETWORK].items():
         if all(name not in choice.offers for choice in NETWORKS.values()):
             yield f"- {ability.what}: {ability.add} ({asked_by(NETWORK, name)})"
     yield "\n## Games\n"
-    yield from header(["asked for", "needs", "games"])
+    yield from header(["feature", "needs", "games"])
     for name, ability in ABILITIES[GAME].items():
         yield row([asked_by(GAME, name), ability.what, ", ".join(games[name])])
     yield "\n## Places\n"
-    yield "The first that offers all that is needed is taken.\n"
+    yield "The first that offers all needed abilities is used.\n"
     yield from lacks(PLACE, PLACES)
     yield "\n## Passes\n"
-    yield "What computes networks and their gradients.\n"
+    yield "Code that computes networks and their gradients.\n"
     yield from lacks(PASSES, PASSES_OF)
     yield "\n## Pairs that do not combine\n"
     yield from header(["", "with", "because"])
@@ -68,7 +70,7 @@ def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
 
 
 def offers(part: str, choices: Mapping[str, Component]) -> Iterator[str]:
-    yield from header(["asked for", "needs", *(choice.shown for choice in choices.values())])
+    yield from header(["feature", "needs", *(choice.shown for choice in choices.values())])
     for name, ability in ABILITIES[part].items():
         there = [YES if name in choice.offers else NO for choice in choices.values()]
         asking = asked_by(part, name)

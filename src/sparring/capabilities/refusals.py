@@ -1,8 +1,8 @@
-"""What does not combine, in one voice, and the way that a run takes.
+"""Error messages for features that do not combine, and the choice of devices and backends.
 
-A refusal says what was asked for, what it needs, who lacks it, and what would work. Of ways (where
-games are, what computes networks) the first that fits is taken, with what keeps a run from faster
-ones.
+A message names the requested feature, what it needs, the component that lacks it, and
+alternatives. Of the possible devices and backends the first that fits is used; the reasons against
+faster ones are reported.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from sparring.games.rules import Rules, game_names
 from sparring.pools.custom.cache import is_custom
 
 HIERARCHY = "hierarchy.on"
-"""The feature that makes another learner of PPO."""
+"""The feature that turns PPO into another learner."""
 MULTIPLE = 8
-"""Tensor cores take widths in multiples of it."""
+"""Tensor cores need widths that are multiples of it."""
 ACTIVATIONS = ("relu", "tanh")
-"""Those that kernels of a learner know."""
+"""Activations of the learner's kernels."""
 KINDS = {"mlp": "perceptron", "residual": "convolutions", "attention": "attention"}
-"""What networks ask of what computes them, by net.kind."""
+"""Ability that each net.kind needs of passes."""
 
 
 @dataclass(frozen=True)
 class FeatureRequest:
-    """One thing that somebody asked for."""
+    """A feature that the user requested."""
 
     feature: FeatureSpec
     typed: str
-    """As it is typed: net.memory gru."""
+    """As the user typed it: net.memory gru."""
     role: str = ""
-    """Whose network it is about, where every role has one."""
+    """The role whose network it is about, with a network per role."""
     instead: str | None = None
-    """What to do without it; None: leave it out."""
+    """Advice for doing without it; None: leave it out."""
 
     @property
     def without(self) -> str:
@@ -67,21 +67,21 @@ class FeatureRequest:
 
 @dataclass(frozen=True)
 class Combination:
-    """A learner, networks and a game, and what is asked of them together."""
+    """A learner, networks and a game, and the requested features."""
 
     learner: str
     """A key of `LEARNERS`."""
     networks: Mapping[str, NetConfig]
-    """By role; one called "" where it is for all."""
+    """By role; the role "" is for all."""
     game: str
     game_offers: frozenset[str]
     asked: Mapping[str, FeatureRequest]
     """By the feature's name."""
     games: Callable[[str], Sequence[str]] = lambda _: ()
-    """Names of games that offer an ability, for advice."""
+    """Returns the games that offer an ability, for advice."""
 
     def refusal(self) -> str:
-        """Say what does not combine, "" if everything does."""
+        """Return an error message about what does not combine, "" if everything does."""
         for one, part, ability in self._lacks():
             return self._lacking(one, part, ability)
         for one, other, why in self._clashes():
@@ -125,7 +125,7 @@ class Combination:
         return lacking_network(one, ability, unfit)
 
     def _instead(self, wanted: FeatureRequest) -> Iterator[str]:
-        """Yield what would work instead of the learner, for whoever asks for something."""
+        """Yield options that replace the learner by one that works."""
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
         by_role = HIERARCHY in self.asked and wanted is not self.asked[HIERARCHY]
         if by_role and replace(self, learner="ppo", asked=asked)._combines():
@@ -138,7 +138,7 @@ class Combination:
 
 def lacking(one: FeatureRequest, ability: Ability, holder: str, way: str) -> str:
     ways = either(filter(None, (way, ability.add, one.without)))
-    return f"{one.typed} needs {ability.what}, and {holder} is none; {ways}"
+    return f"{one.typed} needs {ability.what}, and {holder} is not one; {ways}"
 
 
 def lacking_network(one: FeatureRequest, ability: str, net: NetConfig) -> str:
@@ -150,7 +150,7 @@ def lacking_network(one: FeatureRequest, ability: str, net: NetConfig) -> str:
 
 
 def shown_network(net: NetConfig, ability: str) -> str:
-    """A network as a refusal names it: by the setting that decides about the ability."""
+    """Name a network in a message by the setting that decides about the ability."""
     if ability in ("state", "frames"):
         return f"net.memory {net.memory}" if net.memory else "net.memory, which is off,"
     if ability == "predicted spread":
@@ -163,21 +163,21 @@ def shown_network(net: NetConfig, ability: str) -> str:
 
 
 def for_role(add: str, role: str) -> str:
-    """Advice about `net` as the words of `roles` give it."""
+    """Rewrite advice about `--net` for `--roles`."""
     given = re.sub(r"--net\.(\w+) (\S+)", rf"--roles {role}.net.\1=\2", add)
     return re.sub(r"--net\.(\w+)$", rf"--roles {role}.net.\1=true", given)
 
 
 def either(ways: Iterable[str]) -> str:
-    """Join what could be done: "use --algo ppo, or leave it out"."""
+    """Join alternatives: "use --algo ppo, or leave it out"."""
     found = list(dict.fromkeys(ways))
     return ", or ".join(found)
 
 
 def learner_of(algo: str, *, rollouts: bool, by_role: bool) -> str:
-    """Return the key of a learner. rollouts: the mode of DQN that has no replay."""
+    """Return the key of a learner in `LEARNERS`. rollouts: DQN's mode without replay."""
     if algo not in LEARNERS:
-        return "own"  # a name that nobody knows is refused by whoever loads it
+        return "own"  # loading an unknown name raises an error later
     if algo == "ppo" and by_role:
         return "ppo by role"
     return "pqn" if algo == "dqn" and rollouts else algo
@@ -196,7 +196,7 @@ def offered_by(net: NetConfig) -> frozenset[str]:
 
 
 def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, FeatureRequest]]:
-    """Yield the settings of a network that not every network has a use for, if they are given."""
+    """Yield the given settings of a network that not every network uses."""
     usual = NetConfig()
     where = f"roles {role}.net" if role else "net"
     for setting, feature in NET_SETTINGS.items():
@@ -213,7 +213,7 @@ def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, FeatureR
 
 
 def unset(name: str, usual: object, role: str) -> str | None:
-    """How to do without a setting of networks that a preset may give; None: leave it out."""
+    """Return the option that unsets a setting which a preset may give; None: leave it out."""
     if role:
         value = str(usual).lower() if isinstance(usual, bool) else shown(usual)
         return f"add --roles {role}.net.{name}={value}"
@@ -221,10 +221,10 @@ def unset(name: str, usual: object, role: str) -> str | None:
 
 
 def check_network(net: NetConfig, role: str = "") -> None:
-    """Refuse a network that would have to do what its kind cannot. role: it is one of several."""
+    """Raise an error for settings that the network's kind does not support."""
     harmless = {name for name in UNHEARD if name != "net.set"}
     asked = {name: one for name, one in net_settings(net, role) if name not in harmless}
-    learner = "ppo by role" if role else "ppo"  # which can do whatever some learner can
+    learner = "ppo by role" if role else "ppo"  # it offers most
     if refused := Combination(learner, {role: net}, "", frozenset(), asked).refusal():
         raise ConfigError(refused)
 
@@ -235,14 +235,14 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class Selection:
-    """A choice, and what keeps those before it from being taken."""
+    """The selected component, and the reasons against those before it."""
 
     choice: str
     because: tuple[str, ...] = ()
 
 
 def missing(choice: Component, part: str, asked: Iterable[FeatureRequest]) -> list[str]:
-    """What was asked for that a choice does not offer, as it was typed."""
+    """Return the requests, as typed, that a component does not support."""
     lacks = (
         one.typed
         for one in asked
@@ -254,7 +254,7 @@ def missing(choice: Component, part: str, asked: Iterable[FeatureRequest]) -> li
 def first_fit(
     part: str, choices: Mapping[str, Component], asked: Iterable[FeatureRequest]
 ) -> Selection | None:
-    """Return the first component that offers all that is asked for, None if there is none."""
+    """Return the first component that supports all requests, None if there is none."""
     asked, because = list(asked), list[str]()
     for name, choice in choices.items():
         lacks = missing(choice, part, asked)
@@ -267,19 +267,19 @@ def first_fit(
 def unsupported_reason(
     passes: str, net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0
 ) -> str:
-    """Say what keeps a network from passes of the table, "" if nothing does; see `network_asks`."""
+    """Return why a network cannot use some passes, "" if it can; see `network_asks`."""
     asked = network_asks(net, heads=heads, memory=memory)
     lacks = missing(PASSES_OF[passes], PASSES, asked)
     return lacks_text(lacks, PASSES_OF[passes]) if lacks else ""
 
 
 def lacks_text(lacks: Sequence[str], choice: Component) -> str:
-    """Say what a choice does not do: heads.wdl and net.norm have no kernels."""
+    """Return "heads.wdl and net.norm have no kernels"."""
     return f"{' and '.join(lacks)} {'has' if len(lacks) == 1 else 'have'} no {choice.shown}"
 
 
 def feature_unsupported_reason(passes: str, feature: str) -> str:
-    """Say that passes do not know a feature that was asked for, "" if they do."""
+    """Return why passes do not support a feature, "" if they do."""
     lacks = missing(PASSES_OF[passes], PASSES, [FeatureRequest(FEATURES[feature], feature)])
     return lacks_text(lacks, PASSES_OF[passes]) if lacks else ""
 
@@ -287,7 +287,7 @@ def feature_unsupported_reason(passes: str, feature: str) -> str:
 def network_asks(
     net: NetConfig, *, heads: Sequence[str] = (), memory: int = 0
 ) -> list[FeatureRequest]:
-    """What a network asks of what computes it. heads: as they are typed. memory: bytes."""
+    """Return what a network needs of passes. heads: as typed. memory: bytes."""
     asked = [FeatureRequest(FEATURES["heads"], head) for head in heads]
     asked += [one for _, one in net_settings(net) if PASSES in one.feature.needs]
     found = {KINDS.get(net.kind, "other modules"): f"net.kind {net.kind}"}
@@ -310,7 +310,7 @@ def network_asks(
 
 
 def game_offers(rules: Rules) -> frozenset[str]:
-    """What a game offers under its flags."""
+    """Return the abilities of a game with its flags."""
     found = {
         "discrete": not rules.box,
         "roles": len(rules.roles) > 1,
@@ -329,5 +329,5 @@ def game_offers(rules: Rules) -> frozenset[str]:
 
 @cache
 def games_offering(ability: str) -> Sequence[str]:
-    """The games of sparring that offer an ability as they come."""
+    """Return the bundled games that offer an ability with default flags."""
     return [name for name in game_names() if ability in game_offers(Rules(name))]

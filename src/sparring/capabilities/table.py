@@ -1,9 +1,9 @@
-"""What combines with what, as data.
+"""Table of what combines with what.
 
-A run has a learner, a network, a game, a place and passes. Each choice of these *offers* abilities.
-Everything that somebody can ask for is a feature, which *needs* abilities and *forbids* other
-features. Refusals and the way that a run takes (`refusals.py`) and the page
-docs/what-combines.md are computed from this file; nothing else decides what combines.
+A run has components: a learner, a network, a game, a place (the devices of games and network) and
+passes (the code that computes networks). Each component *offers* abilities. A feature that a user
+can request *needs* abilities and *forbids* other features. Error messages and the choice of
+components (`refusals.py`) and docs/what-combines.md are computed from this table alone.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PASSES: Final = "passes"
 
 @dataclass(frozen=True)
 class Ability:
-    """What a feature may need."""
+    """An ability that a feature may need."""
 
     what: str
-    """Behind "needs", in a refusal."""
+    """As an error message names it: X needs `what`."""
     add: str = ""
-    """What to type to have it, where that is not another choice."""
+    """The option that adds it, if another component is not the answer."""
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,20 @@ class Component:
     """A learner, a network, a place or a kind of passes."""
 
     shown: str
-    """As a refusal or an announcement names it."""
+    """Its name in messages."""
     offers: frozenset[str]
     typed: str = ""
-    """What to type to choose it."""
+    """The option that selects it."""
 
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """What somebody can ask for."""
+    """Requirements of a feature that a user can request."""
 
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Abilities by whom they are asked of."""
+    """Abilities by the part that has to offer them."""
     forbids: Mapping[str, str] = field(default_factory=dict)
-    """Other features, and why they do not combine with it."""
+    """Features that do not combine with it, and why."""
 
 
 ABILITIES: Mapping[str, Mapping[str, Ability]] = {
@@ -57,29 +57,29 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "roles": Ability("a learner with a network for every role"),
         "terms": Ability("a learner whose loss takes further terms"),
         "records": Ability("a learner that imitates demonstrations"),
-        "memory": Ability("a learner whose networks may remember"),
-        "sequences": Ability("a learner of decisions in a row"),
-        "hindsight": Ability("a learner that sees decisions once more, in hindsight"),
-        "mirror": Ability("a learner that sees decisions in the mirror"),
-        "rollouts": Ability("a learner of rollouts that other processes play"),
+        "memory": Ability("a learner of networks with memory"),
+        "sequences": Ability("a learner with backpropagation through time"),
+        "hindsight": Ability("a learner that relabels decisions in hindsight"),
+        "mirror": Ability("a learner that mirrors decisions"),
+        "rollouts": Ability("a learner that takes rollouts of other processes"),
         "gradients": Ability("a learner that sums its gradients with those of others"),
         "population": Ability("a learner of several runs at once"),
     },
     NETWORK: {
-        "arguments": Ability("a network of your own", "set --net.kind module:Class"),
+        "arguments": Ability("a custom network", "set --net.kind module:Class"),
         "tokens": Ability("a network over tokens", "add --net.kind attention"),
         "layers": Ability("an mlp with shared layers", "set --net.kind mlp and --net.shared"),
         "norm": Ability("a network with layer norm", "set --net.kind mlp"),
         "normalize": Ability("a network that normalizes", "set --net.kind mlp"),
-        "inputs": Ability("a network that leaves blocks out", "set --net.kind mlp"),
+        "inputs": Ability("a network with selectable inputs", "set --net.kind mlp"),
         "memory": Ability("a network with memory", "set --net.kind mlp"),
-        "state": Ability("a memory that the network writes", "add --net.memory gru"),
-        "frames": Ability("a memory of observations", "add --net.memory stack"),
+        "state": Ability("a recurrent memory", "add --net.memory gru"),
+        "frames": Ability("a memory of stacked observations", "add --net.memory stack"),
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
         "trunk": Ability("one trunk for policy and value", "set --net.shared"),
-        "squash": Ability("actions that pass through tanh", "set --net.squash"),
+        "squash": Ability("squashed actions", "set --net.squash"),
         "predicted spread": Ability(
-            "a spread that is predicted from each situation", "set --net.std predicted"
+            "a standard deviation that the network predicts", "set --net.std predicted"
         ),
     },
     GAME: {
@@ -87,11 +87,11 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "roles": Ability("a game with several roles"),
         "goals": Ability("a game with goals"),
         "mirror": Ability("a game that declares a mirror image"),
-        "hidden": Ability("a game that says what its seats do not see"),
+        "hidden": Ability("a game that provides hidden information"),
         "board": Ability("a game with a board"),
         "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
-        "repeats": Ability("a game of sparring's, which can be played again"),
+        "repeats": Ability("a bundled game"),
     },
     PLACE: {
         "population": Ability(
@@ -100,7 +100,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "replicas": Ability("games and networks on CPUs", "use --device cpu"),
     },
 }
-"""What abilities are, in words that a refusal can use."""
+"""Abilities by part, as error messages describe them."""
 
 EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror"})
 LEARNERS: Mapping[str, Component] = {
@@ -125,7 +125,7 @@ LEARNERS: Mapping[str, Component] = {
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
-    "own": Component("a learner of your own", EVERY_LEARNER | {"sequences", "hindsight"}),
+    "own": Component("a custom learner", EVERY_LEARNER | {"sequences", "hindsight"}),
 }
 NETWORKS: Mapping[str, Component] = {
     "mlp": Component(
@@ -133,7 +133,7 @@ NETWORKS: Mapping[str, Component] = {
     ),
     "residual": Component("net.kind residual", frozenset()),
     "attention": Component("net.kind attention", frozenset({"tokens", "hidden"})),
-    "own": Component("a network of your own", frozenset({"arguments", "hidden", "inputs"})),
+    "own": Component("a custom network", frozenset({"arguments", "hidden", "inputs"})),
 }
 """By net.kind. `layers`: where net.shared is on. State and frames come with net.memory, squash and
 spread with the settings of that name."""
@@ -143,8 +143,8 @@ HOST = frozenset(
     | {"networks by role", "normalized observations", "opponents with other networks"}
     | {"past selves by role", "replay", "replay in hindsight", "win bonus"}
 )
-"""What games on the CPU leave possible. `host rollouts`: those of environments and learners of
-somebody's own, and those that other processes play."""
+"""Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
+those of other processes."""
 PLACES: Mapping[str, Component] = {
     "cpu": Component("games and network on the CPU", HOST | {"replicas"}),
     "graphs": Component(
@@ -154,8 +154,7 @@ PLACES: Mapping[str, Component] = {
     "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset()),
     "apart": Component("games on the CPU, network on the GPU", HOST),
 }
-"""Where games and network are, in the order in which they are tried: the first that offers all
-that is needed is taken."""
+"""Devices of games and network, in order: the first that offers all needed abilities is used."""
 
 EVERY_NETWORK = frozenset(
     {"attention", "board memory", "convolutions", "critic norm", "heads", "layer norm", "memory"}
@@ -179,10 +178,10 @@ PASSES_OF: Mapping[str, Component] = {
         | {"normalized observations"},
     ),
 }
-"""What computes networks and their gradients: natively on a CPU, by torch, by kernels on a GPU (of
-the learner, and of many frozen opponents at once), by torch inside a graph there, or in a page."""
+"""Code that computes networks and gradients: native code on a CPU, torch, GPU kernels (of the
+learner, or grouped for many frozen opponents), torch in a CUDA graph, or code in a browser."""
 
-ALONE = "one process learns from records"
+ALONE = "imitation runs in one process"
 FEATURES: Mapping[str, FeatureSpec] = {
     # Of the game.
     "discrete actions": FeatureSpec({LEARNER: ("discrete",)}),
@@ -208,7 +207,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "imitate": FeatureSpec(
         {LEARNER: ("records",), GAME: ("repeats", "discrete")},
         {
-            "net.memory": "a record is learned decision by decision",
+            "net.memory": "imitation trains on single decisions",
             **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),
         },
     ),
@@ -219,17 +218,18 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {
             "collect.mirror": "a memory has no mirror image",
-            "hindsight.on": "a memory holds what was seen under another goal",
+            "hindsight.on": "the memory holds observations under another goal",
         },
     ),
     "net.memory gru": FeatureSpec(
         {LEARNER: ("sequences",), NETWORK: ("trunk",), PASSES: ("recurrent states",)},
         {
             **dict.fromkeys(
-                ("net.policy_hidden", "net.value_hidden"), "heads stand right behind the state"
+                ("net.policy_hidden", "net.value_hidden"),
+                "the heads read the recurrent state directly",
             ),
-            "rewards by role": "a state goes through all decisions of a seat, and roles that are "
-            "paid differently link their own (net.memory stack has none)",
+            "rewards by role": "a recurrent state runs through all decisions of a seat, and with "
+            "rewards by role each role has a separate chain of decisions (net.memory stack works)",
         },
     ),
     # Of the place.
@@ -239,7 +239,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "actors": FeatureSpec(
         {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
-            "seen in hindsight": "goals are seen where the games are",
+            "seen in hindsight": "hindsight relabels where the games run",
             "population": "a population is trained on one GPU",
             "pool cuda": "actors play on CPUs",
         },
@@ -248,14 +248,14 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("replicas",)},
         {
             "actors": "actors play for one learner",
-            "seen in hindsight": "what is seen in hindsight stays with its learner",
+            "seen in hindsight": "relabeled decisions stay with their learner",
             "net.normalize": "statistics would differ from one learner to the next",
             "population": "a population is trained on one GPU",
         },
     ),
     "cluster": FeatureSpec({PLACE: ("host rollouts",)}),
     "own environment": FeatureSpec(
-        {PLACE: ("host rollouts",)}, {"population": "its games are stepped where it was made"}
+        {PLACE: ("host rollouts",)}, {"population": "its games are stepped where it was created"}
     ),
     "own learner": FeatureSpec({PLACE: ("host rollouts",)}),
     "pool cuda": FeatureSpec(),
@@ -264,7 +264,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "players apart": FeatureSpec({PLACE: ("opponents with other networks",)}),
     "past selves by role": FeatureSpec({PLACE: ("past selves by role",)}),
 }
-"""What can be asked for, besides settings of networks (`NET_SETTINGS`)."""
+"""Features that can be requested, besides settings of networks (`NET_SETTINGS`)."""
 
 TOKENS = FeatureSpec({NETWORK: ("tokens",)})
 STATE = FeatureSpec({NETWORK: ("state",)})
@@ -285,10 +285,10 @@ NET_SETTINGS: Mapping[str, FeatureSpec] = {
     ),
     "net.inputs": FeatureSpec({NETWORK: ("inputs",)}),
 }
-"""Settings of `net` that not every network has a use for."""
+"""Settings of `net` that not every network uses."""
 UNHEARD = (
     *("net.set", "net.token_width", "net.token_layers", "net.token_heads", "net.memory_width"),
     *("net.bptt_steps", "net.frames"),
 )
-"""Those that do no harm where a preset says them: whoever chooses another kind of network has not
-asked for what suits the usual one."""
+"""Settings that are ignored if they come from a preset: a user who chooses another kind of network
+has not requested them."""

@@ -27,7 +27,7 @@ from sparring.training.records.overview import (
     overviews,
     size_of,
 )
-from sparring.training.records.run import LOCK, Run, finite, is_held
+from sparring.training.records.run import LOCK, Run, finite, is_locked
 from sparring.training.records.strength import written
 
 Told = dict[str, Any]
@@ -240,7 +240,7 @@ def meant(word: str, root: Path) -> Path:
     inner = next(path.glob(f"*/{CONFIG}"), None)
     if inner is not None:
         raise ConfigError(f"{path} holds another run, {inner.parent.name}; it is left as it is")
-    if is_held(path / LOCK):
+    if is_locked(path / LOCK):
         raise ConfigError(
             f"{path} is being trained or measured; stop it first, or wait for its end"
         )
@@ -270,7 +270,7 @@ def remove_run(one: Overview) -> dict[str, Any]:
     """Remove one run, unless a process began to train it in the meantime."""
     size = one.size
     try:
-        with Run(one.path, {}).held():
+        with Run(one.path, {}).lock():
             remove_folder(one.path)
     except OSError as error:
         raise SparringError(

@@ -21,7 +21,7 @@ from sparring.league.arena import default_opponents, strength_of
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
 from sparring.store.folders import display_path
-from sparring.training.agent import Agent, UnmeasuredError, measure, rates
+from sparring.training.agent import Agent, UnmeasuredError, measure, score_rates
 from sparring.training.budget import BUDGETS, MET
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.plan import resolve
@@ -120,7 +120,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
         "checkpoint": agent.policy.meta.get("update"),
         "strength": strength and strength.plain(),
         "results": summaries,
-        "progress": rates(agent),
+        "progress": score_rates(agent),
         **({"not_measured": missing} if missing else {}),
         **of_the_network(agent),
     }
@@ -298,7 +298,7 @@ def trained(
             yield member, None
             continue
         if agent.ended.startswith("SIG") and number < len(members):
-            print(f"runs {number + 1} to {len(members)} were not begun", file=sys.stderr)
+            print(f"runs {number + 1} to {len(members)} were not started", file=sys.stderr)
         yield member, agent
         if agent.ended.startswith("SIG"):
             return

@@ -35,7 +35,7 @@ from sparring.training.planning.settings import budget_of, read_toml, said_by, w
 from sparring.training.records import metrics
 from sparring.training.records.comparison import ComparedRun
 from sparring.training.records.overview import Overview, events_of
-from sparring.training.records.run import LOCK, finite, is_held
+from sparring.training.records.run import LOCK, finite, is_locked
 from sparring.training.records.strength import MIN_MILLIONS, gained_per
 from sparring.training.train import check_given, complete
 
@@ -138,7 +138,7 @@ def prepare_folder(run: PlannedRun, progress: BenchProgress) -> None:
     folder = progress.folder / run.name
     if not folder.is_dir():
         return
-    if is_held(folder / LOCK):
+    if is_locked(folder / LOCK):
         raise ConfigError(f"{folder} is being trained by another process; wait for it or stop it")
     if checkpoints.newest_valid(folder / CHECKPOINTS) is None:
         remove_folder(folder)

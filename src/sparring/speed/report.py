@@ -28,7 +28,7 @@ from sparring.speed.profiling import ProfileResult
 from sparring.speed.verdicts.profiled_run import Verdict
 from sparring.store.files import remove_folder, temp_name
 from sparring.training.planning.settings import written
-from sparring.training.records.run import finite, word_of
+from sparring.training.records.run import finite, folder_word
 
 FORMAT = "sparring profile 1"
 """Format marker of profile.json."""
@@ -226,7 +226,7 @@ def choose_folder(out: str, target: str) -> Path:
         if folder.exists() and not (folder.is_dir() and may_replace(folder)):
             raise ConfigError(f"--out {out} exists and is not a profile; choose another name")
     else:
-        name = f"profile-{word_of(target) or 'training'}"
+        name = f"profile-{folder_word(target) or 'training'}"
         names = itertools.chain([name], (f"{name}-{number}" for number in itertools.count(2)))
         folder = next(Path(one) for one in names if not Path(one).exists())
     return check_folder(folder, "--out")

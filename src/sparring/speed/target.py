@@ -20,7 +20,7 @@ from sparring.store.lookup import locate, unknown_name_error
 from sparring.training.planning.custom import require_code
 from sparring.training.planning.settings import merged, read_config
 from sparring.training.records.overview import Overview, is_run
-from sparring.training.records.run import LOCK, is_held
+from sparring.training.records.run import LOCK, is_locked
 from sparring.training.train import check_given, complete
 from sparring.usage import is_running
 
@@ -57,7 +57,7 @@ def find_profile_target(config: ProfileConfig) -> ProfileTarget:
     trusted.allow_remembered(folder, overview.config)
     settings = read_config(overview.config, str(folder))
     require_code(settings)
-    if not is_held(folder / LOCK):
+    if not is_locked(folder / LOCK):
         return ProfileTarget(overview.name, settings_of_run(settings, config))
     given = [f"--{name}" for name in TRAINING_OPTIONS if getattr(config, name) != default(name)]
     if given:

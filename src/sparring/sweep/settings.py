@@ -26,7 +26,7 @@ from sparring.sweep.space import show_setting
 from sparring.training.planning.curricula import check_alike
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import FLAGS, OF_A_RUN, as_plain, read_file, with_flag
-from sparring.training.records.run import word_of
+from sparring.training.records.run import folder_word
 from sparring.training.train import check_given, complete
 
 FOLDER = "runs"
@@ -83,7 +83,7 @@ def file_for(game: str, out: str) -> Path:
 
     Without a name it is a new file, so that earlier results stay.
     """
-    path = Path(out) if out else unused(f"tuned-{word_of(game)}")
+    path = Path(out) if out else unused(f"tuned-{folder_word(game)}")
     check_file(path, "--out", suffixes=(".toml",))
     try:
         mine = not path.exists() or path.read_text("utf-8", "replace").startswith(f"# {MARK}")

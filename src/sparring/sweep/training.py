@@ -68,7 +68,7 @@ class TrialCallbacks:
         number = self.jobs[run.member.plan.name].trial.number
         status = run.status
         self.points[number][status.update] = status.seconds, status.decisions
-        if len(self.jobs) == 1 and run.member.noted(LOWERED):
+        if len(self.jobs) == 1 and run.member.has_event(LOWERED):
             self.diverged.add(number)  # it continues with other settings than the trial's
             run.stop(DIVERGED)
         if len(self.jobs) > 1 and status.progress >= 1:

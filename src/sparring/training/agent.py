@@ -1,4 +1,4 @@
-"""What comes out of training: a policy, the run it came from, and what it is worth in the end."""
+"""The result of training: a policy, its run, and its final evaluation."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ from sparring.training.records.strength import (
 
 A_MEASUREMENT = object_with({"results": mapping_of(mapping_of(any_value))})
 FINAL_SEED = 77_000_000
-"""The deals of final measurements; no evaluation beside training has them."""
+"""Seed of the final evaluation; evaluations during training use others."""
 
 FINAL_LIMIT = 10.0
-"""How much longer than an evaluation beside training the final one may take, where it has to be
-bounded."""
+"""Factor of eval.timeout_s for the final evaluation of a custom environment."""
 
 
 class Agent:
@@ -67,11 +66,11 @@ class Agent:
         unsaved: bool = False,
         elsewhere: Path | None = None,
     ) -> None:
-        """Take over what a run ended with.
+        """Create the agent of a finished run.
 
         ended: done, early, stopped, diverged (a member of a population), or the signal.
-        unsaved: the run's disk did not take the last checkpoint; the policy is from memory.
-        elsewhere: where that lies instead, if another disk took it.
+        unsaved: the last checkpoint could not be written to the run; the policy is from memory.
+        elsewhere: where the checkpoint was written instead, if anywhere.
         """
         self.policy, self.run, self.ended = policy, run, ended
         self.unsaved, self.elsewhere = unsaved, elsewhere
@@ -85,21 +84,21 @@ class Agent:
 
     @property
     def decisions(self) -> int:
-        """Decisions that the policy was trained with."""
+        """Decisions that the policy was trained on."""
         return int(self.policy.meta.get("decisions", 0))
 
     @property
     def minutes(self) -> float:
-        """Minutes of training behind the policy."""
+        """Minutes that the policy was trained for."""
         return float(self.policy.meta.get("seconds", 0.0)) / 60
 
     @property
     def results(self) -> dict[str, dict[str, Any]]:
-        """The last measurement by opponent, or the last evaluation; {} before there is one."""
+        """Results by opponent of the final or else the last evaluation; {} without one."""
         with suppress(OSError, ValueError):
-            found = parse_json(read_regular(self.run / RESULTS))
-            A_MEASUREMENT(found, "")
-            results: dict[str, dict[str, Any]] = found["results"]
+            content = parse_json(read_regular(self.run / RESULTS))
+            A_MEASUREMENT(content, "")
+            results: dict[str, dict[str, Any]] = content["results"]
             return results
         return last_evaluation(self.run)
 
@@ -114,9 +113,9 @@ class Agent:
         """Return an action for every row of obs [B, ...] and mask [B, actions].
 
         obs: bytes as pools write them, or numbers as `rules.pack` takes them. A position of the
-            game is fine too: what `State.apply` takes comes back; of a list of positions an array.
-        mask: left out, every action is legal. deterministic, or greedy: the most probable action;
-        if either is false, one that is drawn. One with memory is asked by `predict`.
+            game works too and returns what `State.apply` takes; a list of positions, an array.
+        mask: left out, every action is legal. deterministic, greedy: take the most probable
+            action; if either is false, sample one. A policy with memory needs `predict`.
         """
         how: dict[str, Any] = {"deterministic": deterministic and greedy, "step": self._next()}
         if is_state(obs):
@@ -126,7 +125,7 @@ class Agent:
         return self.policy.act(rows, to_masks(rules, mask, len(rows)), **how)
 
     act_batch = act
-    """The same under another name: `act` takes batches."""
+    """Alias: `act` takes batches."""
 
     def predict(
         self,
@@ -136,13 +135,13 @@ class Agent:
         deterministic: bool = False,
         action_masks: npt.ArrayLike | None = None,
     ) -> tuple[Any, npt.NDArray[np.uint8] | None]:
-        """Return what to step the environment with, and the next `state`, as SB3's models do.
+        """Return an action for the environment and the next `state`, like SB3's models.
 
-        observation: of an environment, or a batch of them: numbers, or a dictionary of them, whose
-            `action_mask` counts unless action_masks [actions] or [B, actions] are given.
-        state, episode_start: of a network with memory: what the call before returned, and where an
-            episode begins [B]. Without memory the state is None.
-        deterministic: the most probable action, instead of one that is drawn.
+        observation: one or a batch: an array, or a dictionary of arrays, whose `action_mask` is
+            used unless action_masks [actions] or [B, actions] are given.
+        state, episode_start: for a network with memory: the state that the last call returned, and
+            which episodes begin [B]. Without memory the state is None.
+        deterministic: take the most probable action instead of sampling one.
         """
         return predict(
             self.policy,
@@ -155,7 +154,7 @@ class Agent:
         )
 
     def _next(self) -> int:
-        """Number the calls: each draws for itself."""
+        """Return the number of this call, so that each call samples differently."""
         self._calls += 1
         return self._calls - 1
 
@@ -167,10 +166,10 @@ class Agent:
         threads: int = 1,
         timeout_s: float = math.inf,
     ) -> dict[str, MatchResult]:
-        """Play seat-fair games against each opponent; without one, against all bots, or alone.
+        """Play games against each opponent, each deal from every seat; default: against all bots.
 
-        games: 0 for 4,096, or 128 in an environment of your own, which has to have a factory.
-        timeout_s: there, seconds after which no more games begin.
+        games: 0 for 4,096, or 128 in a custom environment, which needs a factory.
+        timeout_s: for a custom environment: seconds after which no more games start.
         """
         rules = self.policy.rules
         opponents: Sequence[str | Policy] = against or default_opponents(rules)
@@ -184,12 +183,12 @@ class Agent:
         )
 
     def save(self, path: str | Path) -> Path:
-        """Write the policy to a folder of its own; `sparring.load` reads it."""
+        """Write the policy to a folder, which `sparring.load` reads."""
         return save_policy(self.policy, Path(path))
 
 
 class UnmeasuredError(SparringError):
-    """A run that could not be measured to the end; it is whole all the same."""
+    """The final evaluation of a run failed; the run itself is complete."""
 
     def __init__(self, text: str, results: dict[str, MatchResult]) -> None:
         super().__init__(text)
@@ -198,66 +197,65 @@ class UnmeasuredError(SparringError):
 
 def measure(
     agent: Agent,
-    wanted: EvaluationConfig,
-    told: Callable[[str], None] | None = None,
+    settings: EvaluationConfig,
+    on_match: Callable[[str], None] | None = None,
     *,
     threads: int = 1,
 ) -> dict[str, MatchResult]:
-    """Play the final games, one match after the other, and keep what they say in the run.
+    """Run the final evaluation, one match after the other, and write its results to the run.
 
-    Nobody else trains, measures or removes it meanwhile.
-    What keeps them from being played is kept too, and raised as `UnmeasuredError`.
-    told: called with the name of every opponent before its match.
+    The run is locked meanwhile. A failure is written too, and raised as `UnmeasuredError`.
+    on_match: called with the name of every opponent before its match.
     """
-    against = wanted.against or default_opponents(agent.policy.rules)
+    against = settings.against or default_opponents(agent.policy.rules)
     matches: list[tuple[str, ...]] = [(name,) for name in against] or [()]
     results: dict[str, MatchResult] = {}
     rules = agent.policy.rules
-    played = beside if isinstance(rules, CustomRules) and rules.factory else Agent.evaluate
-    with Run.open(agent.run).held():
-        keep(agent, results, why_not="it was interrupted")  # what is true if this process dies here
+    has_factory = isinstance(rules, CustomRules) and rules.factory
+    play = evaluate_in_subprocess if has_factory else Agent.evaluate
+    with Run.open(agent.run).lock():
+        write_results(agent, results, reason="it was interrupted")  # if this process dies
         for number, match in enumerate(matches):
-            if told:
-                told(*match or (ALONE,))
+            if on_match:
+                on_match(*match or (ALONE,))
             try:
-                results |= played(
+                results |= play(
                     agent,
                     *match,
-                    games=wanted.final_games,
+                    games=settings.final_games,
                     seed=FINAL_SEED + number,
                     threads=threads,
-                    timeout_s=FINAL_LIMIT * wanted.timeout_s,
+                    timeout_s=FINAL_LIMIT * settings.timeout_s,
                 )
-            except SparringError as wrong:
-                keep(agent, results, why_not=str(wrong))
-                where = display_path(agent.run)
-                raise UnmeasuredError(f"{where} was not measured: {wrong}", results) from wrong
-        keep(agent, results)
+            except SparringError as error:
+                write_results(agent, results, reason=str(error))
+                path = display_path(agent.run)
+                raise UnmeasuredError(f"{path} was not measured: {error}", results) from error
+        write_results(agent, results)
     return results
 
 
-def measure_in_process(agent: Agent, wanted: EvaluationConfig, pool: CustomPool) -> None:
-    """Measure an agent in environments that a program brought along, which nobody else can make.
+def measure_in_process(agent: Agent, settings: EvaluationConfig, pool: CustomPool) -> None:
+    """Evaluate an agent in environment objects, which other processes cannot create.
 
-    They are played in this process, one episode after the other. What keeps them from it is warned
-    of: the run is whole all the same.
+    Episodes are played in this process one after the other. A failure is only a warning.
     """
     rules = agent.policy.rules
     others = [RANDOM] * (rules.seats - 1)
-    terms = EpisodeSettings(wanted.games, FINAL_SEED, timeout_s=wanted.timeout_s)
+    terms = EpisodeSettings(settings.games, FINAL_SEED, timeout_s=settings.timeout_s)
     try:
-        found = play_custom_match(rules, [agent.policy, *others], terms, pool=pool)
-    except SparringError as wrong:
-        keep(agent, {}, why_not=str(wrong))
-        warn(f"{display_path(agent.run)} was not measured: {wrong}")
+        results = play_custom_match(rules, [agent.policy, *others], terms, pool=pool)
+    except SparringError as error:
+        write_results(agent, {}, reason=str(error))
+        warn(f"{display_path(agent.run)} was not measured: {error}")
         return
-    keep(agent, {(others or [ALONE])[0]: found})
+    write_results(agent, {(others or [ALONE])[0]: results})
 
 
-def beside(
+def evaluate_in_subprocess(
     agent: Agent, *against: str, games: int, seed: int, threads: int, timeout_s: float
 ) -> dict[str, MatchResult]:
-    """Do what `Agent.evaluate` does in a process that can be ended, should an environment hang."""
+    """Like `Agent.evaluate`, in a process that can be killed if an environment hangs."""
     with tempfile.TemporaryDirectory() as folder:
         request = {
             "id": FINAL_SEED,
@@ -279,12 +277,12 @@ def beside(
         }
 
 
-def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> None:
-    """Write results.json; a full disk is said. why_not: what kept further matches away."""
+def write_results(agent: Agent, results: dict[str, MatchResult], reason: str = "") -> None:
+    """Write results.json; warn if the disk is full. reason: why further matches are missing."""
     meta = agent.policy.meta
     summaries = {name: result.summary() for name, result in results.items()}
     strength = strength_in(summaries, best_opponent(agent.policy.rules))
-    found = {
+    content = {
         "policy": agent.policy.name,
         "checkpoint": meta.get("update"),
         "decisions": agent.decisions,
@@ -292,20 +290,19 @@ def keep(agent: Agent, results: dict[str, MatchResult], why_not: str = "") -> No
         "ended": agent.ended,
         "strength": strength and strength.plain(),
         "results": summaries,
-        "progress": rates(agent),
-        **({"not_measured": why_not} if why_not else {}),
+        "progress": score_rates(agent),
+        **({"not_measured": reason} if reason else {}),
     }
     try:
-        Run.open(agent.run).write_json(RESULTS, found)
-    except OSError as wrong:
-        warn(f"{agent.run / RESULTS} was not written: {wrong.strerror}")
+        Run.open(agent.run).write_json(RESULTS, content)
+    except OSError as error:
+        warn(f"{agent.run / RESULTS} was not written: {error.strerror}")
 
 
-def rates(agent: Agent) -> dict[str, float]:
-    """Score gained per hour and per million decisions, from the first evaluation to the last.
+def score_rates(agent: Agent) -> dict[str, float]:
+    """Return the score gained per hour and per million decisions between evaluations.
 
-    Nothing of a zero-sum game, where scores only say who was met, nor of evaluations that are
-    close to each other.
+    Empty for zero-sum games, whose scores depend on the opponent, and for short runs.
     """
     curves: dict[str, Any] = read(agent.run, "eval/score", DECISIONS)
     if "eval/score" not in curves or DECISIONS not in curves or agent.policy.rules.zero_sum:
@@ -313,8 +310,8 @@ def rates(agent: Agent) -> dict[str, float]:
     updates, seconds, score = curves["eval/score"]
     counted, _, decisions = curves[DECISIONS]
     made = np.interp(updates, counted, decisions)
-    found = {
+    results = {
         "score gained per hour": gained_per(seconds / 3600, score, MIN_HOURS),
         "score gained per million decisions": gained_per(made / 1e6, score, MIN_MILLIONS),
     }
-    return {name: rate for name, rate in found.items() if rate is not None}
+    return {name: rate for name, rate in results.items() if rate is not None}

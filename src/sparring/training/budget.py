@@ -1,4 +1,4 @@
-"""How long a run goes on, how often something is done on the way, and what ends it early."""
+"""Budgets of runs, intervals of evaluations and checkpoints, and rules that stop a run early."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from sparring.games.rules import Rules
 from sparring.games.stats import format_stat, main_stats
 
 COUNTED = ("updates", "decisions", "episodes")
-"""Budgets that do not depend on the clock; one of them goes before the minutes."""
+"""Budgets that do not depend on the clock; one of them replaces the minutes."""
 BUDGETS = ("minutes", *COUNTED)
 PLAN_AFTER_S = 8.0
 """Seconds of training after which the minutes are turned into a number of updates."""
 PLAN_AGAIN = (0.25, 0.5, 0.75)
-"""Shares of the time or of that number after which it is corrected: machines get busy and idle."""
+"""Shares of the budget after which the plan is corrected, because the machine's load changes."""
 PLAN_MARGIN = 0.97
 """Share of the remaining time that is planned; the rest covers slower updates later on."""
 MET = "stop rules met"
-"""The event of a run whose evaluation fulfilled all of them."""
+"""Event: an evaluation met all rules of eval.stop."""
 INTERVALS = {"win": ("low", "high"), "score": ("score_low", "score_high")}
-"""Results that have an interval, whose near end has to be inside."""
+"""Results with a 95 % interval: both of its ends have to be in the range."""
 LOWER_UPPER = (" (lower end of 95 %)", " (upper end of 95 %)")
 KEY = "eval.stop"
 BUDGET = "budget"
-"""The event of a run that was given another budget."""
+"""Event: the run got another budget."""
 
 Results = Mapping[str, Mapping[str, Any]]
 """By opponent, as `MatchResult.summary`."""
 
 
 class WarmUp(NamedTuple):
-    """How far a run was when it began to learn: at another pace than what follows."""
+    """State of a run at its first update from a replay buffer; the pace differs after it."""
 
     seconds: float = 0.0
     update: int = 0
@@ -45,7 +45,7 @@ class WarmUp(NamedTuple):
 
 
 class RunCounts(Protocol):
-    """How far a run is, and how far it may go; 0 where nothing is said."""
+    """Counters of a run and their budgets; a budget of 0 is no limit."""
 
     update: int
     seconds: float
@@ -58,8 +58,8 @@ class RunCounts(Protocol):
     warm_up: WarmUp
 
 
-def only_one(given: Mapping[str, float]) -> str:
-    """Return the budget that is given, "" if none is; two are refused."""
+def only_budget(given: Mapping[str, float]) -> str:
+    """Return the name of the given budget, "" if none is given; two are an error."""
     named = [kind for kind in BUDGETS if given.get(kind)]
     if len(named) > 1:
         shown = " and ".join(f"{kind} {given[kind]:.10g}" for kind in named)
@@ -68,7 +68,7 @@ def only_one(given: Mapping[str, float]) -> str:
 
 
 def set_budget(counts: RunCounts, kind: str, amount: float) -> None:
-    """Write a budget into what is shown and asked."""
+    """Set a budget, and clear the others."""
     counts.timeout_s = amount * 60 if kind == "minutes" else 0.0
     for counted in COUNTED:
         setattr(counts, f"total_{counted}", int(amount) if kind == counted else 0)
@@ -76,7 +76,7 @@ def set_budget(counts: RunCounts, kind: str, amount: float) -> None:
 
 def progress_of(counts: RunCounts) -> float:
     for gone, total in (
-        (counts.update, counts.total_updates),  # planned ones go before the clock
+        (counts.update, counts.total_updates),  # planned updates take precedence over the clock
         (counts.decisions, counts.total_decisions),
         (counts.episodes, counts.total_episodes),
         (counts.seconds, counts.timeout_s),
@@ -87,11 +87,10 @@ def progress_of(counts: RunCounts) -> float:
 
 
 def planned_updates(counts: RunCounts, events: Sequence[Mapping[str, Any]]) -> int:
-    """Turn the minutes into a number of updates, by the pace since the last such plan.
+    """Plan how many updates fit into the minutes, from the pace since the last plan.
 
-    Returns the number, 0 if no plan is due. Once the minutes are over, it is that of the updates
-    so far. events: what happened so far, earlier plans among it; a budget that was changed on the
-    way is planned anew from there.
+    Returns 0 if no plan is due, and the current update once the minutes are over.
+    events: of the run, with earlier plans; after a changed budget, planning starts again.
     """
     if not counts.timeout_s or counts.update == counts.total_updates:
         return 0
@@ -121,9 +120,9 @@ def planned_updates(counts: RunCounts, events: Sequence[Mapping[str, Any]]) -> i
 
 
 class Interval:
-    """When something is due again: by the clock, or by the learner's decisions.
+    """An interval in seconds, or in decisions of the learner.
 
-    Decisions count from the start of the run, so that a resumed run asks at the same places.
+    Decisions count from the start of the run, so a resumed run continues at the same points.
     """
 
     def __init__(self, seconds: float, decisions: int, counts: RunCounts, now: float) -> None:
@@ -139,24 +138,24 @@ class Interval:
         self._before, self._at = counts.decisions, now
 
     def left_s(self, now: float) -> float:
-        """Seconds until it is due; NaN where the clock has no say."""
+        """Seconds until it is due; NaN for an interval in decisions."""
         return math.nan if self.decisions else max(self._at + self.seconds - now, 0.0)
 
 
 @dataclass(frozen=True)
 class StopRule:
-    """A result and the range in which it ends a run."""
+    """A result, and the range in which it stops a run."""
 
     name: str
     low: float = -math.inf
     high: float = math.inf
 
     def holds(self, results: Results) -> bool:
-        """Whether an evaluation is sure of it, against every opponent; what is unknown is not."""
+        """Whether the results against all opponents, with their intervals, are in the range."""
         return bool(results) and all(self._holds(found) for found in results.values())
 
-    def told(self, results: Results) -> list[str]:
-        """What an evaluation has found that fulfills it: the opponent that is nearest to an end."""
+    def describe(self, results: Results) -> list[str]:
+        """Return the worst result and the bound that it meets: "win 0.62 >= 0.6"."""
         lows, highs = zip(*(self._ends(found) for found in results.values()), strict=True)
         lower, upper = LOWER_UPPER if self.name in INTERVALS else ("", "")
         least = f"{self.name} {format_stat(min(lows))}{lower} >= {self.low:g}"
@@ -177,37 +176,37 @@ class StopRule:
 
 
 def read_stop_rules(words: Sequence[str], rules: Rules) -> tuple[StopRule, ...]:
-    """Read rules as NAME=LOW, NAME=LOW.., NAME=..HIGH or NAME=LOW..HIGH."""
+    """Parse rules: NAME=LOW, NAME=LOW.., NAME=..HIGH or NAME=LOW..HIGH."""
     known = ["score", *(["win"] if rules.seats > 1 else []), *main_stats(rules.stats)]
     shares = ("win", *shares_of(rules.name))
     return tuple(_read(word, rules.name, known, shares) for word in words)
 
 
 def shares_of(game: str) -> tuple[str, ...]:
-    """Return the statistics of a game that are shares, from 0 to 1, as its folder says."""
+    """Return the statistics of a game that are shares from 0 to 1."""
     shares: tuple[str, ...] = getattr(game_module(game), "SHARES", ())
     return shares
 
 
 def check_stop(wanted: EvaluationConfig, rules: Rules) -> None:
-    """Refuse rules that no evaluation could fulfill."""
+    """Raise an error for rules that no evaluation can meet."""
     read_stop_rules(wanted.stop, rules)
     if wanted.stop and wanted.off:
-        raise ConfigError(f"{KEY} needs evaluations, and eval.off leaves them out; leave out one")
+        raise ConfigError(f"{KEY} needs evaluations, and eval.off turns them off; leave out one")
 
 
 def meets(words: Sequence[str], rules: Rules, results: Results) -> bool:
-    """Whether an evaluation finds all that a run is to end with."""
+    """Whether an evaluation meets all rules."""
     return bool(words) and all(rule.holds(results) for rule in read_stop_rules(words, rules))
 
 
 def met_conditions(words: Sequence[str], rules: Rules, results: Results) -> list[str]:
-    """Say by which values an evaluation meets the rules: order_kept 0.53 >= 0.3."""
-    return [text for rule in read_stop_rules(words, rules) for text in rule.told(results)]
+    """Return the values that meet the rules: order_kept 0.53 >= 0.3."""
+    return [text for rule in read_stop_rules(words, rules) for text in rule.describe(results)]
 
 
 def is_met(words: Sequence[str], events: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a run has found it, by its events; who gives a new budget goes beyond it."""
+    """Whether the rules were met since the last change of the budget."""
     for event in reversed(events):
         if event["event"] == BUDGET:
             return False

@@ -1,4 +1,4 @@
-"""What a program may do while a run trains: look, log, stop."""
+"""Callbacks during training: read the status, log metrics, stop the run."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from sparring.training.status import Status
 
 @dataclass
 class CallbackRun:
-    """A run as a callback sees it."""
+    """The run that is passed to callbacks."""
 
     member: Member
     policy: Callable[[], Policy]
-    """Returns what plays now; it never changes again."""
-    asked: str = ""
-    """Why the run is to stop, "" if nobody asked."""
+    """Returns a copy of the current policy."""
+    stop_reason: str = ""
+    """Set by `stop`; "" otherwise."""
 
     @property
     def status(self) -> Status:
-        """Where the run is: update, seconds, decisions, losses, win shares."""
+        """Status of the run: update, seconds, decisions, losses, win shares."""
         return self.member.status
 
     def log(self, values: Mapping[str, float]) -> None:
-        """Add values of your own to the curves, at this update."""
+        """Log metrics at the current update."""
         self.member.metrics.add(self.status.update, values, seconds=self.status.seconds)
 
     def stop(self, why: str = "a callback asked for it") -> None:
-        """End the run after this update; it is saved like any other."""
-        self.asked = why
+        """End the run after this update; it is saved as usual."""
+        self.stop_reason = why
 
 
 @dataclass(frozen=True)
 class Callbacks:
-    """Called in the training process between updates. What they raise ends the run, saved."""
+    """Functions that the training process calls. If one raises, the run is saved and ends."""
 
     on_update: Callable[[CallbackRun], Any] | None = None
     on_evaluation: Callable[[CallbackRun, dict[str, Any]], Any] | None = None
-    """Gets the results by opponent, as `MatchResult.summary` has them."""
+    """Receives `MatchResult.summary` by opponent."""
     on_episode: Callable[[CallbackRun, Episodes], Any] | None = None
-    """Gets the games that finished in an update, in one batch."""
+    """Receives all games that finished in an update."""

@@ -1,4 +1,4 @@
-"""Leading the members of a run through their phases: before every update, and after a resume."""
+"""Curriculum of a run: advances phases before every update, restores them after a resume."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ def advance_phase(learner: Overridable, index: int, member: Member, progress: fl
     if course is None:
         return
     now = moment_of(member, progress)
-    several = len(course.curriculum.phases) > 1
-    if several and not member.noted(PHASE):
-        tell(member, course.phase_event("beginning"))
+    has_phases = len(course.curriculum.phases) > 1
+    if has_phases and not member.has_event(PHASE):
+        record_phase(member, course.phase_event("beginning"))
     change = course.advance(now, member.status.update)
     if change is not None:
-        member.dry = 0  # what a new phase is good for is not known yet
-        tell(member, change)
+        member.evaluations_since_best = 0  # what a new phase is good for is not known yet
+        record_phase(member, change)
     overrides = course.overrides(now)
     if overrides is not None:
         learner.apply_overrides(overrides, index)
 
 
-def tell(member: Member, change: Mapping[str, Any]) -> None:
+def record_phase(member: Member, change: Mapping[str, Any]) -> None:
     status = member.status
     counts = {name: getattr(status, name) for name in ("decisions", "episodes", "seconds")}
-    member.note(PHASE, **change, **counts)
+    member.record_event(PHASE, **change, **counts)
     text = f"phase {change['phase']}, {change['name']} ({change['why']})"
-    member.metrics.say(status.update, "charts/phase_name", text, seconds=status.seconds)
+    member.metrics.add_text(status.update, "charts/phase_name", text, seconds=status.seconds)

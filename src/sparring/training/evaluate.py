@@ -1,7 +1,7 @@
-"""Evaluation beside training: a process of low priority that plays matches on request.
+"""Evaluation during training: a process of low priority that plays matches on request.
 
-It loads torch, and plays what is marked as urgent, at the priority of its parent: at a low one that
-takes a minute beside training on every core.
+It loads torch and plays urgent requests at the priority of its parent: with a low priority that
+would take a minute while training uses every core.
 """
 
 from __future__ import annotations
@@ -27,37 +27,36 @@ if TYPE_CHECKING:
 Answer = dict[str, Any]
 
 LOADED, BEGAN = "loaded", "began"
-"""What the process says once it can answer, and when it begins with a request."""
+"""Messages of the process: ready for requests; a request was started."""
 PAIRS = "pairs"
-"""Of a match: how often the challenger was ahead of, level with and behind another seat."""
+"""Key of a match's win, draw and loss counts of the challenger against other seats."""
 STDERR_TAIL = 2000
-"""Characters of a dead worker's last words that are shown."""
+"""Characters of a dead worker's stderr in the warning."""
 DRAIN_EVERY_S = 0.02
 OVERTIME = 3.0
-"""A match that takes so many times its limit has an environment that hangs: after the limit no
-episode begins, and after twice as long none is waited for."""
+"""A match that takes this many times its timeout hangs: after the timeout no episode starts, and
+after twice the timeout no episode is awaited."""
 MAKING_S = 30.0
-"""Seconds besides, in which environments are made and a policy is loaded."""
+"""Additional seconds for creating environments and loading the policy."""
 
 
 class EvalWorker:
-    """Hands requests to the process and collects its answers, without ever waiting for it.
+    """Sends requests to the evaluation process and collects its answers without blocking.
 
-    A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"},
-    "greedy" if actions are to be drawn (false), "urgent" if somebody waits for the answer, and for
-    a user's environment "timeout_s" and "paths", where its module may lie. Each gets one answer:
-    {"id", "results": {opponent:
-    MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a file for all that was found.
-    A process that is far beyond the limit is ended: a step that hangs never looks at the clock.
+    A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"}, with
+    "greedy" false to sample actions, "urgent" to play it at normal priority, and for a custom
+    environment "timeout_s" and "paths" (additions to sys.path). Each gets one answer: {"id",
+    "results": {opponent: MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a
+    folder for the complete results. A process that exceeds its timeout by far is killed.
     """
 
     def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
-        """Start nothing yet.
+        """Create the worker; `start` starts its process.
 
-        nice, idle: the priority from the first request on that is not urgent. idle: take only CPU
-            time that nobody wants. Where all cores are busy all the time, that is next to none;
-            with False a nice value of 10 gets about a tenth of one core.
-        threads: for games and networks. More than 1 only where training leaves cores free.
+        nice, idle: priority from the first request on that is not urgent. idle: use only idle CPU
+            time, which is next to none if all cores are busy; without it, a nice value of 10 gets
+            about a tenth of one core.
+        threads: for games and networks; more than 1 only if training leaves cores free.
         """
         self._begin = {"nice": nice, "idle": idle, "threads": threads}
         self._folder = Path.cwd()
@@ -74,7 +73,7 @@ class EvalWorker:
     def __enter__(self) -> EvalWorker:
         return self
 
-    def __exit__(self, *wrong: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -84,16 +83,16 @@ class EvalWorker:
 
     @property
     def loading(self) -> bool:
-        """Whether the process has been started and could not answer yet."""
+        """Whether the process was started and is not ready yet."""
         return self._process is not None and not self._loaded
 
     @property
     def pid(self) -> int | None:
-        """The process, once there is one."""
+        """Id of the process, if it is running."""
         return self._process.pid if self._process else None
 
     def start(self) -> None:
-        """Start the process before there is anything to ask: it takes seconds to load torch."""
+        """Start the process ahead of the first request: it takes seconds to load torch."""
         if self._process is None:
             self._loaded, self._trust = False, trusted.environment()
             # A new session would keep Ctrl-C away too, but Linux gives each session an equal share
@@ -104,10 +103,10 @@ class EvalWorker:
             self._process.send(Message("begin", self._begin))
 
     def submit(self, request: Mapping[str, Any]) -> None:
-        """Ask for an evaluation; the process is started if there is none."""
+        """Send a request; start the process if it is not running."""
         number = request.get("id")
         if number is None or number in self._open:
-            raise SparringError(f"request id {number!r}: give every request an id of its own")
+            raise SparringError(f"request id {number!r}: give every request a unique id")
         self._exchange()
         self.start()
         assert self._process
@@ -116,13 +115,13 @@ class EvalWorker:
         self._exchange()
 
     def poll(self) -> list[Answer]:
-        """Return the answers that have come since the last call."""
+        """Return the answers since the last call."""
         self._exchange()
         answers, self._answers = self._answers, []
         return answers
 
     def drain(self, timeout_s: float) -> list[Answer]:
-        """Wait until every request is answered or the time is over; return the answers."""
+        """Wait until all requests are answered, at most `timeout_s`; return the answers."""
         until = time.monotonic() + timeout_s
         answers = self.poll()
         while self.busy and time.monotonic() < until:
@@ -131,7 +130,7 @@ class EvalWorker:
         return answers
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End the process; requests without an answer are dropped."""
+        """End the process; drop requests without an answer."""
         process, self._process = self._process, None
         self._open.clear()
         self._playing = None
@@ -139,12 +138,12 @@ class EvalWorker:
             process.end(timeout_s)
 
     def serves(self, threads: int) -> bool:
-        """Whether a worker that was started early is what would be started now."""
+        """Whether this worker is the same as a new one would be."""
         same = self._begin["threads"] == threads and self._folder == Path.cwd()
         return same and self.pid is not None and self._trust == trusted.environment()
 
     def _exchange(self) -> None:
-        """Move words as far as they go, and notice a process that died."""
+        """Receive messages, and handle a process that died or hangs."""
         if self._process is None:
             return
         for message in self._process.receive():
@@ -162,20 +161,20 @@ class EvalWorker:
             self._end_if_hung(*self._playing)
 
     def _end_if_hung(self, number: Any, since: float) -> None:
-        """End a process that is far beyond what a request may take; the next one starts another."""
+        """Kill a process that exceeds a timeout by far; the next request starts another."""
         passed, most = time.monotonic() - since, self._open.get(number, math.inf)
         if passed <= most:
             return
         why = (
             f"it was still playing after {passed:.0f} s, far beyond eval.timeout_s: a step or "
-            "reset of the environment hangs; the process was ended, the next evaluation starts "
+            "reset of the environment hangs; the process was killed, the next evaluation starts "
             "another"
         )
         self._answers += [{"id": open_, "error": why} for open_ in self._open]
         self.close(timeout_s=0.0)
 
     def _bury(self, process: Child) -> None:
-        """Say once why the process died, and answer what it leaves behind."""
+        """Warn why the process died, and answer its open requests with the error."""
         process.end(CLOSE_S)
         said = process.output_tail[-STDERR_TAIL:].decode(errors="replace").strip()
         lost = f"the evaluation process {process.pid} ended with {process.exit_status}"
@@ -185,13 +184,13 @@ class EvalWorker:
 
 
 _early: list[EvalWorker] = []
-"""The worker that loads already, until somebody takes it."""
+"""A worker that is already loading, until `evaluator` returns it."""
 
 
 def evaluator(threads: int) -> EvalWorker:
-    """Return who evaluates a run beside its training: the one that loads already, if it fits.
+    """Return a worker for evaluation during training: the one that is already loading, if it fits.
 
-    The very lowest priority would starve beside training that uses every core.
+    Not at the lowest priority, which would get no time while training uses every core.
     """
     while _early:
         worker = _early.pop()
@@ -203,7 +202,7 @@ def evaluator(threads: int) -> EvalWorker:
 
 @contextlib.contextmanager
 def loading_early() -> Iterator[None]:
-    """Let a worker load torch while this process does, for the training that is about to begin."""
+    """Let a worker load torch while this process does, before training begins."""
     worker = EvalWorker(nice=10, idle=False)
     worker.start()
     _early.append(worker)
@@ -216,7 +215,7 @@ def loading_early() -> Iterator[None]:
 
 
 def main() -> None:
-    """Answer requests until nobody is there: that ends the process, in a match too."""
+    """Answer requests until the parent closes the connection, which ends the process."""
     parent, told = Parent(), queue.SimpleQueue[Message]()
     parent.listen(told.put)
     begin = told.get().payload
@@ -239,16 +238,16 @@ def main() -> None:
 
 
 def max_seconds(request: Mapping[str, Any]) -> float:
-    """How long a request may take before somebody has to end it: a limit for every match."""
+    """Return the seconds after which a request counts as hanging."""
     met = len(request.get("opponents", ())) + len(request.get("rivals", ()))
     return MAKING_S + OVERTIME * float(request.get("timeout_s", math.inf)) * max(met, 1)
 
 
 def step_back(nice: int, idle: bool) -> None:
-    """Leave the CPU to the training, with every thread: on Linux each has a priority of its own."""
+    """Lower the priority of all threads; on Linux each thread has its priority."""
     tasks = Path("/proc/self/task")
     for task in [int(one.name) for one in tasks.iterdir()] if tasks.is_dir() else [0]:
-        # A thread may end meanwhile, and a sandbox may forbid it: then what is left has to do.
+        # A thread may have ended, and a sandbox may forbid it.
         with contextlib.suppress(OSError):
             lower = os.getpriority(os.PRIO_PROCESS, task) + nice
             os.setpriority(os.PRIO_PROCESS, task, lower)
@@ -257,14 +256,14 @@ def step_back(nice: int, idle: bool) -> None:
 
 
 def answer(request: Mapping[str, Any], threads: int = 1) -> Answer:
-    """Play what one request asks for. Whatever is wrong with it becomes its answer."""
+    """Play one request; an error becomes its answer."""
     started, number = time.monotonic(), request["id"]
     try:
         results = play(request, threads)
-    except SparringError as wrong:
-        return {"id": number, "error": str(wrong)}
-    except USER_CODE_ERRORS as wrong:
-        return {"id": number, "error": f"{type(wrong).__name__}: {wrong}"}
+    except SparringError as error:
+        return {"id": number, "error": str(error)}
+    except USER_CODE_ERRORS as error:
+        return {"id": number, "error": f"{type(error).__name__}: {error}"}
     return {"id": number, "results": results, "seconds": time.monotonic() - started}
 
 
@@ -282,7 +281,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
     rules = policy.rules
     opponents = [load_player(name, rules, threads=threads) for name in request["opponents"]]
     for name in request.get("rivals", ()):
-        with contextlib.suppress(SparringError):  # damaged or gone: the others are met all the same
+        with contextlib.suppress(SparringError):  # damaged or missing: play the others
             opponents.append(load_player(name, rules, threads=threads))
     results = evaluate(
         policy,
@@ -305,7 +304,7 @@ def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:
 
 
 def rate_again(folder: Path, bots: Sequence[str], request: Mapping[str, Any]) -> None:
-    """Rate a run's league here, where training does not wait for it; a full disk is no reason."""
+    """Rate a run's league in this process, so that training does not wait; ignore a full disk."""
     from sparring.store.archive import Archive, ArchiveError
 
     with contextlib.suppress(ArchiveError):
@@ -313,7 +312,7 @@ def rate_again(folder: Path, bots: Sequence[str], request: Mapping[str, Any]) ->
 
 
 def write_ratings(archive: Archive, bots: Sequence[str], update: int, decisions: int) -> None:
-    """Write down what everybody in a league is worth by now."""
+    """Write the current ratings of all players of a league."""
     from sparring.league.ladder import rate_league
 
     found = rate_league(archive, bots, seed=update)

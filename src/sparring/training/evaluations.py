@@ -1,4 +1,4 @@
-"""What a run asks of an evaluation, and what it writes down of the answer."""
+"""Requests for evaluations, and the metrics of their results."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from sparring.training.planning.training import RunPlan
 from sparring.training.records.strength import MIN_HOURS, best_opponent, gained_per
 
 FIRST_GAMES = 128
-"""Games of the first look: enough to tell a beginner from an expert, over in about a second."""
-FIRST_LIMIT_S = 10.0
-"""Seconds of the first look at an environment of somebody's own."""
+"""Games of the first, small evaluation: a rough result after about a second."""
+FIRST_TIMEOUT_S = 10.0
+"""Timeout of the first evaluation of a custom environment."""
 SEED = 500_000_000
-"""The episodes of all evaluations beside training are the same, so that checkpoints are compared
-by the same luck; those at the end and of `sparring eval` are others."""
+"""All evaluations during training use the same episodes, so that checkpoints are comparable; the
+final evaluation and `sparring eval` use others."""
 
 
 def has_first_look(wanted: EvaluationConfig, opponents: list[str]) -> bool:
-    """Whether a small evaluation comes before the others: where those are by the clock and long."""
+    """Whether a small evaluation comes first: if evaluations are long and timed by the clock."""
     return not wanted.every_decisions and (wanted.games > FIRST_GAMES or len(opponents) > 1)
 
 
 def first_look(request: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
-    """Return a small request, to be played at once: the hardest opponent alone, a few games."""
+    """Return a small, urgent request: few games against the strongest opponent."""
     opponents = list(request["opponents"])
     hardest = best_opponent(rules)
     limit = (
-        {"timeout_s": min(request["timeout_s"], FIRST_LIMIT_S)} if "timeout_s" in request else {}
+        {"timeout_s": min(request["timeout_s"], FIRST_TIMEOUT_S)} if "timeout_s" in request else {}
     )
     asked = {key: value for key, value in request.items() if key != "league"}
     return {
@@ -54,7 +54,7 @@ def curves_of_match(name: str, found: Mapping[str, Any]) -> dict[str, float]:
 def pace(
     first: dict[str, float], results: Mapping[str, Any], seconds: float, rules: Rules
 ) -> dict[str, float]:
-    """Mean score over opponents, and its gain per hour since the evaluation in `first`."""
+    """Return the mean score over opponents, and its gain per hour since the first evaluation."""
     score = sum(found["score"] for found in results.values()) / len(results)
     if not first:
         first |= {"seconds": seconds, "score": score}
@@ -64,26 +64,26 @@ def pace(
 
 
 def by_training(rules: Rules) -> bool:
-    """Whether what training pays is all that tells one checkpoint from another.
+    """Whether checkpoints are compared by training returns: environment objects with one seat.
 
-    Where several seats are the learner's, it says nothing: what one wins another one loses.
+    With several seats of the learner the return says nothing: one seat wins what another loses.
     """
     return isinstance(rules, CustomRules) and not rules.factory and rules.seats == 1
 
 
 def unmeasured(rules: Rules) -> str:
-    """What to say of an environment that nobody else can make."""
+    """Return a note about an environment object, which other processes cannot create."""
     if not isinstance(rules, CustomRules) or rules.factory:
         return ""
     best = "; its best checkpoint is that of the best training return" if rules.seats == 1 else ""
     return (
-        f". It was given as an object, so that it is not measured beside training{best}: give a "
+        f". It was given as an object, so it is not evaluated during training{best}: give a "
         "factory, such as my_module:make_env"
     )
 
 
 def custom_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
-    """What an evaluation is told besides: which episodes, how long, where the module may lie."""
+    """Return additional keys of a request for custom environments and networks."""
     paths = {"paths": [place for place in sys.path if place]}
     if not isinstance(rules, CustomRules):
         return paths if run.custom_net else {}
@@ -91,7 +91,7 @@ def custom_request(rules: Rules, run: RunPlan) -> dict[str, Any]:
 
 
 def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:
-    """What to say of an evaluation that had no time for all of its episodes, "" if it had."""
+    """Return a warning if an evaluation played fewer episodes than wanted, else ""."""
     if games >= wanted.games:
         return ""
     return (
@@ -102,7 +102,7 @@ def too_few(rules: Rules, wanted: EvaluationConfig, games: int) -> str:
 
 @dataclass
 class TrainingReturn:
-    """What the learner's seats were paid in games that ended."""
+    """Mean return of the learner's seats in finished training games."""
 
     games: float = 0.0
     total: float = 0.0

@@ -1,4 +1,4 @@
-"""The league of a run: which past selves are kept, who is in which slot, who is met how often."""
+"""The league of a run: its snapshots, the opponents in the slots, and how often each is met."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from sparring.training.starting import reinitialize
 UPDATES_BETWEEN = 20
 """Updates from one snapshot to the next, where `league.every_decisions` is 0."""
 DECAY = 0.7
-"""What results weigh at the next snapshot: the learner is another one by then."""
+"""Factor of old results at every snapshot, because the learner has changed."""
 MATCHES = 2
-"""Past selves that an evaluation beside training meets."""
-UNWRITTEN = "the league was not written, training goes on"
+"""Past selves in an evaluation during training."""
+UNWRITTEN = "the league was not written, training continues"
 
 
 class League:
-    """One run's past selves, and the slots of its learner. All it does follows from its state."""
+    """A run's past selves and the opponent slots of its learner; deterministic given its state."""
 
     def __init__(
         self,
@@ -57,50 +57,50 @@ class League:
         name: str,
         member: int = 0,
     ) -> None:
-        """Take over the slots of a learner. member: which of a population's."""
+        """Manage the slots of a learner. member: index in a population."""
         self.settings, self.plan, self.learner, self.archive = settings, plan, learner, archive
         self.name, self.member, self.seed = name, member, plan.seeds[member]
         self.participants, self.slots = plan.participants, Slots(plan.participants.slots)
         self.results: dict[str, WinDrawLoss] = {}
-        """Of the learner against everybody in the archive, old ones decayed."""
+        """Results of the learner against snapshots, by hash; old ones are decayed."""
         self.best_shares: dict[str, float] = {}
-        """The highest share that it ever had."""
-        self.counted: dict[str, list[int]] = {}
-        """Games won, drawn and lost since the last snapshot, by hash or bot."""
+        """Highest win share of the learner against each snapshot."""
+        self.counts: dict[str, list[int]] = {}
+        """Wins, draws and losses since the last snapshot, by hash or bot."""
         self.since_last = WinDrawLoss()
-        """Against the past, since the last snapshot."""
-        self.drawn: dict[str, dict[int, float]] = {}
-        """Who is in the mixes."""
+        """Results against past selves since the last snapshot."""
+        self.mixes: dict[str, dict[int, float]] = {}
+        """Weights of slots by mix."""
         self.due = 0
-        """At so many decisions (or updates) a snapshot is due."""
+        """Decisions (or updates) at which the next snapshot is due."""
         self.best: str | None = None
-        self.lost: set[str] = set()
+        self.missing: set[str] = set()
         """Snapshots that are missing or damaged."""
         self.attempt = roles.Attempt()
-        self.kept = 0
-        """Past selves that there are."""
+        self.num_snapshots = 0
+        """Number of past selves."""
         self._index: list[SnapshotEntry] = []
-        """The archive as it was read last."""
+        """Entries of the archive when it was read last."""
         self.saved_at: tuple[int, ...] = ()
-        """Checkpoints that the run may be resumed from."""
+        """Checkpoints from which the run may be resumed."""
         self.sharing: list[League] = [self]
         """The leagues of all members that use this archive."""
 
     # The course of a run
 
     def begin(self) -> None:
-        """Seat the policies that line-ups name; the past is the learner itself for now."""
+        """Put the named policies into their slots; past selves are the learner itself for now."""
         for fixed in self.participants.fixed:
-            content = self._keep(fixed.weights, roles.FIXED, update=0, decisions=0, seconds=0.0)
-            self.slots.fix(fixed.slot, content or fixed.name, greedy=fixed.greedy)
-            self._put(fixed.slot, fixed.weights, greedy=fixed.greedy)
+            hash = self._archive(fixed.weights, roles.FIXED, update=0, decisions=0, seconds=0.0)
+            self.slots.fix(fixed.slot, hash or fixed.name, greedy=fixed.greedy)
+            self._fill_slot(fixed.slot, fixed.weights, greedy=fixed.greedy)
         self.due = self._next_due(0, 0)
-        self._draw_anew()
+        self._update_mixes()
 
     @phase("league")
-    def after(self, report: Report, *, update: int, seconds: float) -> dict[str, float]:
-        """Count what an update brought, keep a snapshot when it is time; return curves."""
-        self._count(report.met)
+    def after_update(self, report: Report, *, update: int, seconds: float) -> dict[str, float]:
+        """Count the results of an update, take a snapshot if one is due; return metrics."""
+        self._count_results(report.met)
         if self._clock(update, report.decisions) >= self.due:
             self.due = self._next_due(update, report.decisions)
             self._record(update, report.decisions)
@@ -110,7 +110,7 @@ class League:
                 self._prune(update)
         elif any(slot.draining for slot in self.slots.slots):
             self._rotate(update, exchange=False)
-        return self._curves()
+        return self._metrics()
 
     def _clock(self, update: int, decisions: int) -> int:
         return decisions if self.settings.every_decisions else update
@@ -118,23 +118,23 @@ class League:
     def _next_due(self, update: int, decisions: int) -> int:
         return self._clock(update, decisions) + (self.settings.every_decisions or UPDATES_BETWEEN)
 
-    def _count(self, met: npt.NDArray[np.int64] | None) -> None:
+    def _count_results(self, met: npt.NDArray[np.int64] | None) -> None:
         if met is None:
             return
         policies = len(met) - len(self.learner.rules.bots)
         for player in np.flatnonzero(met.any(axis=1)):
-            found = met[player]
+            result = met[player]
             name = self._name_of(int(player), policies)
-            counted = self.counted.setdefault(name, [0, 0, 0])
-            self.counted[name] = [a + int(b) for a, b in zip(counted, found, strict=True)]
+            counted = self.counts.setdefault(name, [0, 0, 0])
+            self.counts[name] = [a + int(b) for a, b in zip(counted, result, strict=True)]
             if 1 <= player <= len(self.slots):
-                more = WinDrawLoss(*map(float, found))
-                self.results[name] = self.results.get(name, WinDrawLoss()) + more
+                added = WinDrawLoss(*map(float, result))
+                self.results[name] = self.results.get(name, WinDrawLoss()) + added
                 if not self.slots[int(player)].fixed:
-                    self.since_last += more
+                    self.since_last += added
 
     def _name_of(self, player: int, policies: int) -> str:
-        """What results are kept under: a hash, a name, or a bot."""
+        """Return the key of a player's results: a hash, a name, or a bot."""
         if player >= policies:
             return self.learner.rules.bots[player - policies]
         if player <= len(self.slots):
@@ -142,27 +142,27 @@ class League:
         return self.participants.others[player - len(self.slots) - 1]
 
     def _record(self, update: int, decisions: int) -> None:
-        counts = {name: (c[0], c[1], c[2]) for name, c in self.counted.items()}
-        with going_on(UNWRITTEN):
+        counts = {name: (c[0], c[1], c[2]) for name, c in self.counts.items()}
+        with warn_and_continue(UNWRITTEN):
             self.archive.record(update, decisions, counts, TRAINING, member=self.name)
-        self.counted = {}
+        self.counts = {}
 
     def _advance(self, update: int, decisions: int, seconds: float) -> None:
-        """Keep a snapshot if it is time, and let an exploiter begin anew."""
-        for one in self._known():
+        """Take a snapshot if the gate is passed, and restart an exploiter that is done."""
+        for one in self._opponents():
             if one.results.games >= 1:
                 best = self.best_shares.get(one.hash, 0.0)
                 self.best_shares[one.hash] = max(best, one.share)
         when: dict[str, Any] = {"update": update, "decisions": decisions, "seconds": seconds}
         if self.settings.role == roles.EXPLOITER:
             self._exploit(when)
-        elif passes_gate(self.since_last, self.settings.gate, archived=len(self._known())):
-            self._keep(self._weights(), roles.MAIN, **when)
+        elif passes_gate(self.since_last, self.settings.gate, archived=len(self._opponents())):
+            self._archive(self._weights(), roles.MAIN, **when)
             self.since_last = WinDrawLoss()
         self.results = decayed(self.results, DECAY)
 
     def _exploit(self, when: Mapping[str, Any]) -> None:
-        """Judge an exploiter; who has won or stalled is kept and starts from fresh weights."""
+        """Check an exploiter: if it has won or stalled, archive it and reinitialize its weights."""
         usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
         every, newest = self.settings.every_decisions or usual, self._against_newest()
         verdict, self.attempt = roles.judge(
@@ -171,18 +171,18 @@ class League:
         if verdict == "go on":
             return
         if roles.worth_keeping(verdict, self.attempt):
-            self._keep(self._weights(), roles.EXPLOITER, **dict(when))
+            self._archive(self._weights(), roles.EXPLOITER, **dict(when))
         self.attempt = self.attempt.restarted(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
         reinitialize(self.learner, self.plan, self.attempt.number, self.member)
 
     def _against_newest(self) -> WinDrawLoss:
-        known = self._known()
+        known = self._opponents()
         return known[-1].results if known else WinDrawLoss()
 
     # Who is met
 
-    def _known(self) -> list[ArchivedPolicy]:
+    def _opponents(self) -> list[ArchivedPolicy]:
         everyone = [
             ArchivedPolicy(
                 age,
@@ -192,21 +192,21 @@ class League:
                 self.best_shares.get(entry.hash, 0.5),
                 estimate_rating(self.results.get(entry.hash)),
             )
-            for age, entry in enumerate(self._entries())
+            for age, entry in enumerate(self._past_entries())
         ]
         return roles.allowed_opponents(self.settings.role, everyone)
 
-    def _entries(self) -> list[SnapshotEntry]:
-        """The archive without what is fixed or lost, by when it was the learner.
+    def _past_entries(self) -> list[SnapshotEntry]:
+        """Return past selves by update, without fixed opponents and missing snapshots.
 
-        A checkpoint is known to be the best, and kept, when snapshots of later ones are there.
+        Sorted, because the best checkpoint is archived after snapshots of later updates.
         """
-        with going_on("the league cannot be read, those that are known are met"):
+        with warn_and_continue("the league cannot be read, those that are known are met"):
             self._index = self.archive.entries()
         return sorted(filter(self._is_past, self._index), key=lambda e: (e.update, e.number))
 
     def _is_past(self, entry: SnapshotEntry) -> bool:
-        return entry.role != roles.FIXED and entry.hash not in self.lost
+        return entry.role != roles.FIXED and entry.hash not in self.missing
 
     def _last(self) -> int:
         try:
@@ -216,9 +216,9 @@ class League:
         return max((entry.number for entry in entries), default=-1)
 
     def _rotate(self, update: int, *, exchange: bool) -> None:
-        """Bring others into slots that are free, and say how often everybody is drawn."""
-        known = self._known()
-        self.kept = len(known)
+        """Fill free slots with other opponents, and set how often each is met."""
+        known = self._opponents()
+        self.num_snapshots = len(known)
         wanted = self._wanted(known)
         filled = self.slots.assign(
             known,
@@ -230,13 +230,13 @@ class League:
             **({} if exchange else {"exchanged": 0.0}),
             greedy=self.participants.greedy,
         )
-        for slot, content in filled.items():
-            found = self._load(content)
-            if found is None:
+        for slot, hash in filled.items():
+            result = self._load_weights(hash)
+            if result is None:
                 self.slots.slots[slot - 1].draining = True
-                found = self._weights()
-            self._put(slot, found, greedy=self.participants.greedy)
-        self._draw_anew(known, wanted)
+                result = self._weights()
+            self._fill_slot(slot, result, greedy=self.participants.greedy)
+        self._update_mixes(known, wanted)
 
     def _wanted(self, known: Sequence[ArchivedPolicy]) -> npt.NDArray[np.float64]:
         choose = roles.sampling_for(
@@ -244,20 +244,20 @@ class League:
         )
         return weights(choose, known, learner_rating=0.0)
 
-    def _draw_anew(
+    def _update_mixes(
         self, known: Sequence[ArchivedPolicy] = (), wanted: npt.NDArray[np.float64] | None = None
     ) -> None:
         shares = np.zeros(0) if wanted is None else wanted
         made = mixes(self.slots, known, shares, recent=self.participants.recent, best=self.best)
-        self.drawn = {name: made[name] for name in self.participants.mixes}
-        self.learner.set_mixes(self.drawn, self.member)
+        self.mixes = {name: made[name] for name in self.participants.mixes}
+        self.learner.set_mixes(self.mixes, self.member)
 
     # What evaluations beside training find
 
     def rivals(self, number: int) -> list[str]:
-        """Files of past selves that an evaluation is to meet: the newest, and others by lot.
+        """Return files of past selves for an evaluation: the newest, and random others.
 
-        Those of its time: one that is asked for again after a resume meets the same.
+        They depend on the checkpoint only, so an evaluation repeated after a resume is the same.
         """
         met = filter(self._is_past, self.archive.entries_at(number))
         entries = [entry for entry in met if self.archive.file(entry.hash).exists()]
@@ -270,28 +270,28 @@ class League:
         return [str(self.archive.file(entry.hash)) for entry in chosen]
 
     @phase("league")
-    def take_match(self, number: int, decisions: int, who: str, found: Mapping[str, Any]) -> str:
-        """Learn how a match against a past self or a bot went; return its name in curves."""
-        content = Path(who).stem if who.endswith(SNAPSHOT) else who
-        wins, draws, losses = (int(count) for count in found[PAIRS])
+    def add_match(self, number: int, decisions: int, who: str, result: Mapping[str, Any]) -> str:
+        """Add the result of a match against a past self or a bot; return its name in metrics."""
+        hash = Path(who).stem if who.endswith(SNAPSHOT) else who
+        wins, draws, losses = (int(count) for count in result[PAIRS])
         counts = wins, draws, losses
-        with going_on(UNWRITTEN):
-            self.archive.record(number, decisions, {content: counts}, MATCH, member=self.name)
-        if content == who:
+        with warn_and_continue(UNWRITTEN):
+            self.archive.record(number, decisions, {hash: counts}, MATCH, member=self.name)
+        if hash == who:
             return who
         if self.settings.sampling == "forgotten":  # training meets only some
-            more = WinDrawLoss(*map(float, counts))
-            self.results[content] = self.results.get(content, WinDrawLoss()) + more
-            share = self.results[content].share
-            self.best_shares[content] = max(self.best_shares.get(content, 0.0), share)
-        entry = self.archive.by_hash(content)
+            added = WinDrawLoss(*map(float, counts))
+            self.results[hash] = self.results.get(hash, WinDrawLoss()) + added
+            share = self.results[hash].share
+            self.best_shares[hash] = max(self.best_shares.get(hash, 0.0), share)
+        entry = self.archive.by_hash(hash)
         return f"past {entry.number}" if entry else "past"
 
     @phase("league")
     def new_best(self, tensors: Mapping[str, Tensor], **when: Any) -> None:
-        """Note that a checkpoint is the best so far; from the next snapshot on it can be met."""
+        """Archive a new best checkpoint; it can be met from the next snapshot on."""
         if "best" in self.participants.mixes:
-            self.best = self._keep(tensors, roles.MAIN, **when) or self.best
+            self.best = self._archive(tensors, roles.MAIN, **when) or self.best
 
     # What lies on the disk
 
@@ -299,117 +299,117 @@ class League:
         net = self.learner.policy(self.member).net
         return {name: value.detach().cpu() for name, value in net.state_dict().items()}
 
-    def _keep(self, tensors: Mapping[str, Tensor], role: str, **when: Any) -> str | None:
-        """Put a network into the archive; a full disk does not stop training.
+    def _archive(self, tensors: Mapping[str, Tensor], role: str, **when: Any) -> str | None:
+        """Archive a network; a full disk does not stop training.
 
         when: update, decisions and seconds.
         """
-        with going_on("a snapshot was not kept, training goes on"):
+        with warn_and_continue("a snapshot was not kept, training continues"):
             return self.archive.add(tensors, role=role, member=self.name, **when).hash
         return None
 
-    def _load(self, content: str) -> dict[str, Tensor] | None:
-        """A snapshot's weights; one that is missing or damaged is reported once and left out."""
-        with going_on("a past self is left out"):
-            return self.archive.weights(content)
-        self.lost.add(content)
+    def _load_weights(self, hash: str) -> dict[str, Tensor] | None:
+        """Return a snapshot's weights; warn once about a missing or damaged one."""
+        with warn_and_continue("a past self is left out"):
+            return self.archive.weights(hash)
+        self.missing.add(hash)
         return None
 
-    def _put(self, slot: int, tensors: Mapping[str, Tensor], *, greedy: bool) -> None:
+    def _fill_slot(self, slot: int, tensors: Mapping[str, Tensor], *, greedy: bool) -> None:
         self.learner.put(slot, tensors, greedy=greedy, member=self.member)
 
     def _prune(self, update: int) -> None:
-        """Remove what is too much, but nothing that a slot or a checkpoint needs."""
-        ratings = {one.hash: one.rating for one in self._known() if one.rating is not None}
+        """Remove snapshots beyond the limit that neither slots nor checkpoints need."""
+        ratings = {one.hash: one.rating for one in self._opponents() if one.rating is not None}
         oldest = min((at for league in self.sharing for at in league.saved_at), default=update)
         needed = {entry.hash for entry in self._index if entry.role == roles.FIXED}
         for league in self.sharing:
             needed |= league.slots.policies | ({league.best} if league.best else set())
-        with going_on(UNWRITTEN):
+        with warn_and_continue(UNWRITTEN):
             self.archive.prune(needed, self.best, ratings, update=update, oldest=oldest)
 
-    def noticed(self, checkpoints: Path) -> None:
-        """Look which checkpoints there are; what they need stays."""
+    def set_saved_checkpoints(self, checkpoints: Path) -> None:
+        """Read which checkpoints exist; the snapshots that they need are not removed."""
         self.saved_at = tuple(checkpoint_numbers(checkpoints))
 
     def close(self, update: int, decisions: int) -> None:
-        """Rate everybody once more, and finish writing."""
-        with going_on(UNWRITTEN):
+        """Write final ratings and close the archive."""
+        with warn_and_continue(UNWRITTEN):
             write_ratings(self.archive, self.learner.rules.bots, update, decisions)
         self.archive.close()
 
     # Checkpoints
 
     def state(self) -> dict[str, Any]:
-        """All that the next update depends on, as plain values."""
+        """Return everything that the next update depends on, as JSON values."""
         slots = self.slots.state()["slots"]
         return {
             "slots": {str(number): slot for number, slot in enumerate(slots, start=1)},
             "results": {name: list(vars(one).values()) for name, one in self.results.items()},
             "best_shares": dict(self.best_shares),
-            "counted": {name: list(counts) for name, counts in self.counted.items()},
+            "counted": {name: list(counts) for name, counts in self.counts.items()},
             "since_last": list(vars(self.since_last).values()),
-            "mixes": {name: [[k, w] for k, w in mix.items()] for name, mix in self.drawn.items()},
+            "mixes": {name: [[k, w] for k, w in mix.items()] for name, mix in self.mixes.items()},
             "due": self.due,
             "home": self.archive.folder.name,
             "last": self._last(),
             "best": self.best,
-            "lost": sorted(self.lost),
+            "lost": sorted(self.missing),
             "attempt": asdict(self.attempt),
         }
 
     def restore(self, state: Mapping[str, Any], spare: Mapping[str, Tensor]) -> None:
-        """Seat everybody before the games are there. spare: plays for a snapshot that is gone."""
+        """Fill the slots before the games are restored. spare: replaces missing snapshots."""
         saved = state["slots"]
         self.slots.load({"slots": [saved[str(number + 1)] for number in range(len(saved))]})
         self.results = {name: WinDrawLoss(*values) for name, values in state["results"].items()}
         self.best_shares = dict(state["best_shares"])
-        self.counted = {name: list(counts) for name, counts in state["counted"].items()}
+        self.counts = {name: list(counts) for name, counts in state["counted"].items()}
         self.since_last = WinDrawLoss(*state["since_last"])
-        self.due, self.best, self.lost = state["due"], state["best"], set(state["lost"])
+        self.due, self.best, self.missing = state["due"], state["best"], set(state["lost"])
         self.attempt = roles.Attempt.load(state["attempt"])
         fixed = {one.slot: one.weights for one in self.participants.fixed}
         for number, slot in enumerate(self.slots.slots, start=1):
             if slot.hash is None:
                 continue
-            found = self._load(slot.hash) if slot.hash not in self.lost else None
-            if found is None and slot.fixed:
-                found = dict(fixed[number])
-            if found is None:
-                slot.draining, found = True, dict(spare)
-            self._put(number, found, greedy=slot.greedy)
+            result = self._load_weights(slot.hash) if slot.hash not in self.missing else None
+            if result is None and slot.fixed:
+                result = dict(fixed[number])
+            if result is None:
+                slot.draining, result = True, dict(spare)
+            self._fill_slot(number, result, greedy=slot.greedy)
         gone = {number for number, slot in enumerate(self.slots.slots, 1) if slot.draining}
-        self.drawn = {
+        self.mixes = {
             name: {int(slot): weight for slot, weight in mix if slot not in gone}
             for name, mix in state["mixes"].items()
         }
-        self.learner.set_mixes(self.drawn, self.member)
-        self.kept = len(self._entries())
+        self.learner.set_mixes(self.mixes, self.member)
+        self.num_snapshots = len(self._past_entries())
 
-    def told(self) -> str:
+    def summary(self) -> str:
         if not self.participants.past_slots:
             return ""
         share = "" if self.share is None else f", {self.share:.0%} of the points"
-        return f"past selves: {self.kept}{share}"
+        return f"past selves: {self.num_snapshots}{share}"
 
     @property
     def share(self) -> float | None:
-        """Of the points against the past, since the last snapshot."""
+        """Share of the points against past selves since the last snapshot."""
         return self.since_last.points / self.since_last.games if self.since_last.games else None
 
-    def _curves(self) -> dict[str, float]:
+    def _metrics(self) -> dict[str, float]:
         if not self.participants.past_slots:
             return {}
-        values = {"league/snapshots": float(self.kept)}
+        values = {"league/snapshots": float(self.num_snapshots)}
         if self.share is not None:
             values["league/past"] = self.share
         return values
 
 
 @contextmanager
-def going_on(what: str) -> Iterator[None]:
-    """Say what goes on without an archive that cannot be read or written."""
+def warn_and_continue(what: str) -> Iterator[None]:
+    """Warn about an archive that cannot be read or written, and continue."""
     try:
         yield
-    except ArchiveError as wrong:
-        warn(f"{what}: {wrong}")
+    except ArchiveError as error:
+        warn(f"{what}: {error}")

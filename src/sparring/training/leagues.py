@@ -1,4 +1,4 @@
-"""The leagues of a run or of a population, new or as a checkpoint has them."""
+"""Creates the leagues of a run or a population, new or from a checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sparring.training.records.run import Run
 
 GIGABYTE = 10**9
 NONE_YET = -1
-"""What a league says of its last snapshot that never had one."""
+"""Number of the last snapshot of a league without snapshots."""
 
 
 def leagues_of(
@@ -29,35 +29,37 @@ def leagues_of(
     *,
     resume: Checkpoint | None = None,
 ) -> list[League | None]:
-    """One league per member, None where nobody is in slots."""
-    taking = league_learner(learner, plan.participants)
-    if taking is None:
+    """Return one league per member, None without opponent slots."""
+    opponent_slots = league_learner(learner, plan.participants)
+    if opponent_slots is None:
         return [None] * len(runs)
     leagues: list[League] = []
-    common: list[League] = []
-    for member, (asked, run) in enumerate(zip(settings, runs, strict=True)):
-        if asked.shared and common:
-            archive = common[0].archive
+    shared: list[League] = []
+    for member, (league_settings, run) in enumerate(zip(settings, runs, strict=True)):
+        if league_settings.shared and shared:
+            archive = shared[0].archive
         else:
             policy = learner.policy(member)
             meta = policy_meta(policy.rules, policy.net, policy.meta)
-            most = int(asked.gigabytes * GIGABYTE)
-            archive = Archive(run.path, max_bytes=most, policy=meta)
+            max_bytes = int(league_settings.gigabytes * GIGABYTE)
+            archive = Archive(run.path, max_bytes=max_bytes, policy=meta)
             if resume is None:  # a run that diverged before its first checkpoint starts once more
                 archive.forget_after(-1)
-        league = League(asked, plan, taking, archive, name=run.name, member=member)
-        if asked.shared:
-            common.append(league)
-            league.sharing = common
+        league = League(
+            league_settings, plan, opponent_slots, archive, name=run.name, member=member
+        )
+        if league_settings.shared:
+            shared.append(league)
+            league.sharing = shared
         saved = resume.meta.get("league") if resume else None
         if resume is not None and saved:
-            bring_home(run, saved["home"])
+            copy_shared_archive(run, saved["home"])
             if saved.get("last") != NONE_YET and not archive.path.exists():
                 warn(f"{archive.path} is gone; past selves in slots are met, the others are lost")
             needed = snapshots_in_slots(run.checkpoints)
             archive.forget_after(resume.number, last=saved.get("last"), needed=needed)
             league.restore(saved, resume.tensors["net"])
-            league.noticed(run.checkpoints)
+            league.set_saved_checkpoints(run.checkpoints)
         else:
             league.begin()
         leagues.append(league)
@@ -65,7 +67,7 @@ def leagues_of(
 
 
 def league_learner(learner: Learner, participants: Participants) -> TakesOpponents | None:
-    """The learner as a league talks to it, None where nobody is in slots."""
+    """Return the learner if it has opponent slots, None if none are needed."""
     if not participants.slots:
         return None
     if not isinstance(learner, TakesOpponents):
@@ -76,8 +78,8 @@ def league_learner(learner: Learner, participants: Participants) -> TakesOpponen
     return learner
 
 
-def bring_home(run: Run, home: str) -> None:
-    """Give a member of a population that shared an archive one of its own, before it goes on."""
+def copy_shared_archive(run: Run, home: str) -> None:
+    """Copy a shared archive for a population's member that is resumed alone."""
     other = run.path.parent / home
     if home != run.path.name and not (run.path / LEAGUE_FILE).exists() and other.is_dir():
         copy_archive(other, run.path)

@@ -32,37 +32,37 @@ from sparring.training.status import DONE, STOPPED, WAITING, Status
 from sparring.training.utilization.monitor import UtilizationMonitor
 
 EVALUATIONS = 8
-"""How many evaluations a run by minutes has at least, however short it is."""
+"""Minimum number of evaluations of a run with a budget in minutes."""
 LAST_EVALUATION_S = 120.0
 """Longest wait for the evaluation of the last checkpoint."""
 WAIT_S = 0.2
-"""How often a wait for an evaluation looks for Ctrl-C."""
+"""How often a wait for an evaluation checks for Ctrl-C."""
 
 
-AFTER_THIS = b"\nstopping after this update, which is saved; once more ends at once\n"
+STOPPING_LINE = b"\nstopping after this update, which is saved; once more ends at once\n"
 
 
 class Stop:
     """Ctrl-C or SIGTERM: the first finishes the update and saves, the second ends at once."""
 
     def __init__(self) -> None:
-        self.asked = ""
+        self.requested = ""
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Stop:
         for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._hear)
+            self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def _hear(self, number: int, _frame: FrameType | None) -> None:
-        if self.asked:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = signal.Signals(number).name
-        os.write(2, AFTER_THIS)
+        self.requested = signal.Signals(number).name
+        os.write(2, STOPPING_LINE)
 
 
 class Trainer:
@@ -84,33 +84,35 @@ class Trainer:
         """Prepare the runs of a learner, or one that is resumed.
 
         worker: plays evaluations, if it has been started already.
-        courses: the way of every member through its phases; none: nothing changes.
+        courses: curriculum states of the members; none without a curriculum.
         monitor: measures which share of the machine the run uses.
         """
         self.monitor = monitor
         self.learner, self.watch = learner, watch
         self.callbacks = callbacks or Callbacks()
-        own, learning, first = learner.rules, plan.learning, plan.first
-        played_by = learning.custom_rules or (own,) * len(runs)
-        self.worker = worker or evaluator_for(own, first, learning.spare_threads)
+        rules, learning, first = learner.rules, plan.learning, plan.first
+        member_rules = learning.custom_rules or (rules,) * len(runs)
+        self.worker = worker or evaluator_for(rules, first, learning.spare_threads)
         if not learner.exact:
-            text = f"{own.name} cannot be saved: a resumed run keeps its network, not its games"
+            text = (
+                f"{rules.name} cannot be saved: a resumed run restores its network, not its games"
+            )
             if first.actors_keep_playing:
-                text = "a resumed run keeps its network, not the games that actors are playing"
-            warn(text + unmeasured(own))
+                text = "a resumed run restores its network, not the games that actors play"
+            warn(text + unmeasured(rules))
         if first.in_process_only and not first.evaluation.off:
             text = (
-                f"net.kind {learning.net.kind} is an object of this program, so that it is not "
-                "measured beside training: give a class of a module, such as my_module:MyNet"
+                f"net.kind {learning.net.kind} is an object of this process, so it is not "
+                "evaluated during training: give a class of a module, such as my_module:MyNet"
             )
             warn(text)
         self._adjusted = check_overridable(learner) if courses else None
         with going_on(resume, runs[0].path):
             if resume is not None:
                 check_weights(learner, resume)
-            asked = [one.league for one in plan.runs]
-            leagues = leagues_of(learner, learning, asked, runs, resume=resume)
-            if resume is not None:  # everybody is in their slots before the games are there
+            league_settings = [one.league for one in plan.runs]
+            leagues = leagues_of(learner, learning, league_settings, runs, resume=resume)
+            if resume is not None:  # opponents are in their slots before the games are restored
                 if courses:
                     restore_phase(learner, courses, resume)
                 learner.restore(
@@ -120,7 +122,7 @@ class Trainer:
                 Member(
                     one,
                     run,
-                    played_by[index],
+                    member_rules[index],
                     resume=resume,
                     lr_factor=learning.lr_factor,
                     league=league,
@@ -134,7 +136,7 @@ class Trainer:
             CallbackRun(member, partial(learner.policy, index))
             for index, member in enumerate(self.members)
         ]
-        self._turn = 0
+        self._next_member = 0
         now = time.perf_counter()
         every = first.file["checkpoint_every_s"], first.file["checkpoint_every_decisions"]
         self._saves = Interval(*every, self.status, now)
@@ -144,59 +146,59 @@ class Trainer:
         self._evaluations = Interval(every_s, wanted.every_decisions, self.status, now)
         self._by_clock = not wanted.every_decisions
         self._first_due = self._by_clock
-        """The first evaluation is asked for as soon as somebody can play it."""
+        """The first evaluation is requested as soon as the worker has loaded."""
 
     @property
     def status(self) -> Status:
-        """The clock and the plan that all members share; those of the first that still trains."""
+        """Status of the first member that still trains; all members share clock and budget."""
         return next((m for m in self.members if m.active), self.members[0]).status
 
     def train(self) -> str:
-        """Train to the end; returns why it ended: done, early, reached, stopped or the signal."""
+        """Train to the end; return why it ended: done, early, reached, stopped or the signal."""
         with Stop() as stop:
             try:
                 if self.worker:
                     self.worker.start()
-                why = self._learn(stop)
-                self._show_over(STOPPED if stop.asked else WAITING if self.worker else DONE)
-                if not stop.asked:
-                    self._want_evaluation()
+                reason = self._learn(stop)
+                self._show_end(STOPPED if stop.requested else WAITING if self.worker else DONE)
+                if not stop.requested:
+                    self._request_evaluation()
                 self._save_last()
-                if not stop.asked:
-                    self._judge_last(stop)
-                self._show_over(STOPPED if stop.asked else DONE)
-                why = stop.asked or why
+                if not stop.requested:
+                    self._await_last_evaluation(stop)
+                self._show_end(STOPPED if stop.requested else DONE)
+                reason = stop.requested or reason
                 for _, member in self._active():
-                    member.note("ended", why=why, seconds=self.status.seconds)
-            except DivergedError as wrong:
+                    member.record_event("ended", why=reason, seconds=self.status.seconds)
+            except DivergedError as error:
                 for _, member in self._active():
-                    member.note("diverged", why=str(wrong), seconds=self.status.seconds)
+                    member.record_event("diverged", why=str(error), seconds=self.status.seconds)
                 raise
-            except (LostError, EnvError) as wrong:
+            except (LostError, EnvError) as error:
                 self._save_last()
                 for _, member in self._active():
-                    member.note("lost", why=str(wrong), seconds=self.status.seconds)
+                    member.record_event("lost", why=str(error), seconds=self.status.seconds)
                 raise
             finally:
                 self._close()
-        return stop.asked or why
+        return stop.requested or reason
 
     @phase("training")
     def _learn(self, stop: Stop) -> str:
         started, before = time.perf_counter(), self.status.seconds
-        why = self._early()  # a run that ended so is only measured again
-        if not why and not self._finished():
+        reason = self._stop_reason()  # a run that stopped early is only evaluated again
+        if not reason and not self._finished():
             for member in self.members:
-                member.run.forget_results()
-        while not why and not self._finished():
-            self._one_update(started, before)
-            self._plan()
-            self._measure(stop)
-            why = stop.asked or self._early()
-        return why or "done"
+                member.run.remove_results()
+        while not reason and not self._finished():
+            self._update(started, before)
+            self._plan_updates()
+            self._evaluate_and_save(stop)
+            reason = stop.requested or self._stop_reason()
+        return reason or "done"
 
-    def _show_over(self, after: str) -> None:
-        """Show that training is over, and what is left; a wait is told at once."""
+    def _show_end(self, after: str) -> None:
+        """Show that training is over; a wait for the last evaluation is shown at once."""
         for member in self.members:
             member.status.after = after
             if self.watch and after == WAITING:
@@ -205,20 +207,20 @@ class Trainer:
     def _finished(self) -> bool:
         return all(m.status.progress >= 1 for m in self.members if m.active)
 
-    def _one_update(self, started: float, before: float) -> None:
+    def _update(self, started: float, before: float) -> None:
         learner, progress = self.learner, self.status.progress
         if self._adjusted is not None:
             for index, member in self._active():
                 advance_phase(self._adjusted, index, member, progress)
-        at = time.perf_counter()
+        update_started = time.perf_counter()
         reports = learner.iterate(progress)
         now = time.perf_counter()
-        took = now - at
+        took = now - update_started
         phases = learner.phases.take()
         phases["other"] = max(took - sum(phases.values()), 0.0)
         share = cpu_share(took)
         utilization = self.monitor.add_update(reports, took, phases) if self.monitor else None
-        self._retire(reports)
+        self._deactivate_diverged(reports)
         for member, report in zip(self.members, reports, strict=True):
             if not member.active:
                 continue
@@ -233,58 +235,62 @@ class Trainer:
             for member in self.members:
                 self.watch(member.status)
 
-    def _retire(self, reports: Sequence[Report]) -> None:
-        """Let members of a population go that have diverged; the others train on."""
+    def _deactivate_diverged(self, reports: Sequence[Report]) -> None:
+        """Stop members of a population that have diverged; the others continue."""
         for index, (member, report) in enumerate(zip(self.members, reports, strict=True)):
             if report.diverged and member.active:
                 member.active = False
-                member.note("diverged", why=report.diverged, seconds=self.status.seconds)
+                member.record_event("diverged", why=report.diverged, seconds=self.status.seconds)
                 member.save_last(self.learner.snapshot(index))
-                warn(f"{member.run.name} is stopped, the others go on: {report.diverged}")
+                warn(f"{member.run.name} is stopped, the others continue: {report.diverged}")
         if not any(member.active for member in self.members):
             raise DivergedError(f"every member has diverged; the last: {reports[-1].diverged}")
 
     def _call_back(self, reports: Sequence[Report]) -> None:
-        called = self.callbacks
+        callbacks = self.callbacks
         for watched, report in zip(self.watched, reports, strict=True):
             if not watched.member.active:
                 continue
-            if called.on_episode and report.episodes is not None:
-                self._call(called.on_episode, watched, report.episodes)
-            if called.on_update:
-                self._call(called.on_update, watched)
+            if callbacks.on_episode and report.episodes is not None:
+                self._call(callbacks.on_episode, watched, report.episodes)
+            if callbacks.on_update:
+                self._call(callbacks.on_update, watched)
 
     @phase("callback")
     def _call(self, callback: Callable[..., Any], *args: Any) -> None:
-        """Call somebody else's code; an error of it ends the run, saved."""
+        """Call a user's callback; if it raises, the run is saved and ends."""
         try:
             callback(*args)
         except Exception:
             self._save_last()
             raise
 
-    def _plan(self) -> None:
-        """Turn the minutes into a number of updates now and then."""
+    def _plan_updates(self) -> None:
+        """Turn the minutes into a planned number of updates from time to time."""
         members = [member for _, member in self._active()]
         total = planned_updates(self.status, members[0].events)
         for member in members if total else ():
             member.status.total_updates = total
-            member.note("planned", total_updates=total, seconds=self.status.seconds)
+            member.record_event("planned", total_updates=total, seconds=self.status.seconds)
 
-    def _early(self) -> str:
-        """Why the run ends before its budget does, "" if it goes on."""
+    def _stop_reason(self) -> str:
+        """Return why the run ends before its budget is used up, "" if it continues."""
         patience = self.wanted.patience
-        if patience and all(member.dry >= patience for _, member in self._active()):
+        if patience and all(
+            member.evaluations_since_best >= patience for _, member in self._active()
+        ):
             for _, member in self._active():
-                member.note("stopped early: no progress", evaluations=member.dry)
+                member.record_event(
+                    "stopped early: no progress", evaluations=member.evaluations_since_best
+                )
             return "early"
         goal = self.wanted.stop
         if goal and all(is_met(goal, member.events) for _, member in self._active()):
             return "reached"
-        asked = [watched.asked for watched in self.watched if watched.asked]
-        for member in self.members if asked else ():
-            member.note("stopped by a callback", why=asked[0])
-        return "stopped" if asked else ""
+        reasons = [run.stop_reason for run in self.watched if run.stop_reason]
+        for member in self.members if reasons else ():
+            member.record_event("stopped by a callback", why=reasons[0])
+        return "stopped" if reasons else ""
 
     # Saving
 
@@ -304,35 +310,36 @@ class Trainer:
 
     # Evaluation
 
-    def _measure(self, stop: Stop) -> None:
-        """Take in what evaluations found, ask for the next ones, save.
+    def _evaluate_and_save(self, stop: Stop) -> None:
+        """Process finished evaluations, request the next ones, save checkpoints.
 
-        By the clock, an answer takes effect when it comes. By decisions, it does when the next
-        evaluation is asked for, which waits for it: so a run repeats on any machine.
+        With intervals in seconds, a result takes effect when it arrives. With intervals in
+        decisions, it takes effect when the next evaluation is due, which waits for it: so a run
+        repeats on any machine.
         """
         now, status = time.perf_counter(), self.status
         if self.worker and self._by_clock:
-            self._take_in(self.worker.poll())
+            self._add_results(self.worker.poll())
         due = self._evaluation_due(now)
         at_once = not self._by_clock or (due and self._first_due)
         if due:
             self._first_due = False
             if not self._by_clock:
                 self._await_answers(stop, math.inf)
-            self._want_evaluation()
+            self._request_evaluation()
             self._evaluations.done(status, now)
         if due or self._saves.due(status, now):
             self._saves.done(status, now)
             self.save()
             for _, member in self._active() if at_once else ():
-                member.wait_for_save()  # the disk must not decide what is asked for
-        self._ask_for_evaluation(soon=True)
+                member.wait_for_save()  # the disk's speed must not decide what is evaluated
+        self._submit_evaluation(soon=True)
         for member in self.members if self.worker and not self._first_due else ():
             member.status.next_eval_s = self._evaluations.left_s(now)
             member.status.evaluating = member.playing >= 0
 
     def _evaluation_due(self, now: float) -> bool:
-        """Whether to evaluate: first when the process has loaded, so that what it plays is new."""
+        """Whether to evaluate. The first time is when the worker has loaded."""
         if self.worker is None:
             return False
         if self._first_due:
@@ -340,53 +347,53 @@ class Trainer:
         return self._evaluations.due(self.status, now)
 
     def _await_answers(self, stop: Stop, each_s: float) -> None:
-        """Wait until every evaluation that was asked for is played, so long for each at most."""
+        """Wait for all requested evaluations, at most `each_s` seconds for each."""
         assert self.worker
-        while not stop.asked:
-            self._ask_for_evaluation()
+        while not stop.requested:
+            self._submit_evaluation()
             until = time.monotonic() + each_s
-            while self.worker.busy and not stop.asked and time.monotonic() < until:
-                self._take_in(self.worker.drain(WAIT_S))
+            while self.worker.busy and not stop.requested and time.monotonic() < until:
+                self._add_results(self.worker.drain(WAIT_S))
             if self.worker.busy or not any(member.waiting for member in self.members):
                 return
             if not any(member.has_request for member in self.members):
-                return  # their checkpoints never came
+                return  # their checkpoints were never written
 
-    def _want_evaluation(self) -> None:
+    def _request_evaluation(self) -> None:
         for _, member in self._active() if self.worker else ():
             member.want_evaluation()
 
-    def _ask_for_evaluation(self, *, soon: bool = False) -> None:
-        """Send the next waiting checkpoint to the worker if it is free. soon: others follow."""
+    def _submit_evaluation(self, *, soon: bool = False) -> None:
+        """Send the next waiting checkpoint to the worker if it is free. soon: see `request`."""
         if not self.worker or self.worker.busy:
             return
         for step in range(len(self.members)):
-            index = (self._turn + step) % len(self.members)
+            index = (self._next_member + step) % len(self.members)
             member = self.members[index]
             request = member.request(soon=soon)
             if request is not None:
-                self._turn = index + 1
+                self._next_member = index + 1
                 self.worker.submit({"id": f"{index}/{member.playing}", **request})
                 return
 
-    def _judge_last(self, stop: Stop) -> None:
-        """Wait for the evaluation of the last checkpoints, so that the best ones are known."""
+    def _await_last_evaluation(self, stop: Stop) -> None:
+        """Wait for the evaluation of the last checkpoints, which may be the best."""
         if self.worker:
             self._await_answers(stop, LAST_EVALUATION_S if self._by_clock else math.inf)
             for _, member in self._active():
                 member.amend_last()
 
-    def _take_in(self, results: list[dict[str, Any]]) -> None:
-        for result in results:
-            index, number = map(int, result["id"].split("/"))
+    def _add_results(self, answers: list[dict[str, Any]]) -> None:
+        for answer in answers:
+            index, number = map(int, answer["id"].split("/"))
             member = self.members[index]
-            found = member.take_in(number, result)
+            results = member.add_evaluation(number, answer)
             stop = member.plan.evaluation.stop
-            if found and meets(stop, member.rules, found):
-                values = met_conditions(stop, member.rules, found)
-                member.note(MET, rules=list(stop), checkpoint=number, found=values)
-            if found and self.callbacks.on_evaluation:
-                self._call(self.callbacks.on_evaluation, self.watched[index], found)
+            if results and meets(stop, member.rules, results):
+                values = met_conditions(stop, member.rules, results)
+                member.record_event(MET, rules=list(stop), checkpoint=number, found=values)
+            if results and self.callbacks.on_evaluation:
+                self._call(self.callbacks.on_evaluation, self.watched[index], results)
             if self.watch:
                 self.watch(self.members[index].status)
 
@@ -398,10 +405,10 @@ class Trainer:
 
 
 def evaluator_for(rules: Rules, run: RunPlan, threads: int) -> EvalWorker | None:
-    """Return who evaluates a run beside its training; None where nobody can, or is to."""
+    """Return the worker that evaluates a run during training; None if it is not evaluated."""
     playable = bool(rules.bots)
     if isinstance(rules, CustomRules):
-        rules.factory = run.factory or rules.factory  # whoever loads the rules can make it then
+        rules.factory = run.factory or rules.factory  # saved with checkpoints for other processes
         playable = bool(rules.factory)
     if run.evaluation.off or run.in_process_only or not playable:
         return None

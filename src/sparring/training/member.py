@@ -1,4 +1,4 @@
-"""One run of a training loop: its folder, its curves, its checkpoints, what evaluations found."""
+"""One run of a training loop: its folder, metrics, checkpoints and evaluations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sparring.training.status import PREVIOUS_BEST, Status, in_order
 
 
 class Member:
-    """A run of its own, or one of a population that is trained together."""
+    """A single run, or one member of a population that is trained together."""
 
     def __init__(
         self,
@@ -63,66 +63,68 @@ class Member:
         self.best: dict[str, float] = {"update": -1, "strength": -1.0}
         self.first: dict[str, float] = {}
         """Seconds and score of the first evaluation."""
-        self.dry = 0
+        self.evaluations_since_best = 0
         """Evaluations in a row without a new best."""
         self.waiting: dict[int, float] = {}
-        """Checkpoints whose evaluation was asked for, with their seconds, the oldest first."""
-        self.owed: set[int] = set()
-        """Those of them that were asked for before a resume: they are played, whatever comes."""
+        """Checkpoints that wait for an evaluation, oldest first, with their seconds of training."""
+        self.carried_over: set[int] = set()
+        """Those requested before a resume; they are never dropped."""
         self.playing = -1
-        """The one of them that is evaluated now."""
-        self.looked = -1
-        """The one of them whose evaluation is small, because somebody waits for the first one."""
+        """The checkpoint that is evaluated now."""
+        self.quick_evaluation = -1
+        """The checkpoint with a small evaluation, so that a first result comes soon."""
         self.evaluated = -1
-        """The last one that was."""
-        self.earned = TrainingReturn()
-        """What training games have paid since the last checkpoint."""
+        """The last evaluated checkpoint."""
+        self.training_return = TrainingReturn()
+        """Returns of training games since the last checkpoint."""
         self.unsaved = False
-        """Whether the run's own disk did not take the last checkpoint."""
-        self.elsewhere: Path | None = None
-        """Where that lies then, None if no other disk took it either."""
+        """The last checkpoint could not be written to the run's folder."""
+        self.fallback_path: Path | None = None
+        """Where it was written instead, None if nowhere."""
         self.keep: int = plan.file["keep"]
         sinks = {name: plan.file[name] for name in ("tensorboard", "wandb", "csv")}
         self.metrics = MetricsWriter(run.path, **sinks)
         self.episodes_csv = EpisodesTable(run.path, rules) if plan.file["episodes_csv"] else None
         self.saver = checkpoints.BackgroundSaver(run.checkpoints, resume.segments if resume else {})
         if resume is not None:
-            self._go_on(resume)
+            self._restore(resume)
         self.opponents = list(plan.evaluation.against or default_opponents(rules, 2))
 
-    def _go_on(self, resume: checkpoints.Checkpoint) -> None:
-        """Take over what a checkpoint says, and forget what came after it."""
+    def _restore(self, resume: checkpoints.Checkpoint) -> None:
+        """Restore the state of a checkpoint, and remove metrics and checkpoints after it."""
         meta, status = resume.meta, self.status
         for name in ("update", "seconds", "decisions", "samples"):
             setattr(status, name, meta[name])
         status.episodes, status.wins = meta.get("episodes", 0), meta["wins"]
         status.evaluated = self.evaluated = meta.get("evaluated", -1)
         self.events, self.best = meta["events"], meta["best"]
-        self.first, self.dry = meta.get("first", {}), meta.get("dry", 0)
-        asked = {int(number): at for number, at in meta.get("waiting", {}).items()}
-        there = {resume.number, *checkpoints.checkpoint_numbers(self.run.checkpoints)}
-        self.waiting = {number: at for number, at in asked.items() if number in there}
-        self.owed = set(self.waiting)
+        self.first, self.evaluations_since_best = meta.get("first", {}), meta.get("dry", 0)
+        requested = {int(number): seconds for number, seconds in meta.get("waiting", {}).items()}
+        existing = {resume.number, *checkpoints.checkpoint_numbers(self.run.checkpoints)}
+        self.waiting = {
+            number: seconds for number, seconds in requested.items() if number in existing
+        }
+        self.carried_over = set(self.waiting)
         checkpoints.rename_damaged(self.run.checkpoints, after=resume.number)
         checkpoints.remove_unused_segments(self.run.checkpoints)  # those of a save that was killed
         best = status.best = int(self.best["update"])
         self.forget_after(resume.number)
         kind, amount = self.plan.budget
         if any(self.plan.file[key] != meta["config"].get(key, 0) for key in BUDGETS):
-            self.note("budget", **{kind: amount}, seconds=status.seconds)
-            self.dry = 0  # who asks for more has patience again
+            self.record_event("budget", **{kind: amount}, seconds=status.seconds)
+            self.evaluations_since_best = 0  # a new budget restarts eval.patience
         elif kind == "minutes":
             status.total_updates = meta["total_updates"]
-        named = self.run.checkpoints / f"{best:08d}"
-        if best >= 0 and not checkpoints.is_valid(named, segments=False):
+        best_folder = self.run.checkpoints / f"{best:08d}"
+        if best >= 0 and not checkpoints.is_valid(best_folder, segments=False):
             self.best, status.best = {"update": -1, "strength": -1.0}, -1
-            self.note("best lost: its checkpoint is damaged or gone", checkpoint=best)
+            self.record_event("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self.write_json(EVENTS, self.events)
-        if found := better_saved_checkpoint(self.run.path, self.best, until=resume.number):
-            self._take_best(*found)
-            self._tell_best(found[0], self.waiting.get(found[0], status.seconds))
+        if result := better_saved_checkpoint(self.run.path, self.best, until=resume.number):
+            self._set_best(*result)
+            self._add_best_to_league(result[0], self.waiting.get(result[0], status.seconds))
         else:
-            self._name_best()
+            self._write_best()
 
     @phase("recording")
     def record(
@@ -151,38 +153,38 @@ class Member:
         if self.course:
             values |= curriculum_metrics(self.course)
             now = Moment(status.decisions, status.progress, status.episodes)
-            status.standing = self.course.progress(now)
+            status.phase_progress = self.course.progress(now)
         if self.league:
-            values |= self.league.after(report, update=update, seconds=seconds)
-            status.league = self.league.told()
-        self.earned.add(stats)
+            values |= self.league.after_update(report, update=update, seconds=seconds)
+            status.league = self.league.summary()
+        self.training_return.add(stats)
         self.metrics.add(update, values, seconds=seconds)
         if self.episodes_csv and report.episodes is not None:
             self.episodes_csv.add(update, report.episodes)
 
     def forget_after(self, update: int) -> None:
-        """Forget what curves and tables say of later updates; of -1, all of it."""
+        """Remove metrics of later updates; -1: of all updates."""
         self.metrics.truncate_after(update)
         if self.episodes_csv:
             self.episodes_csv.truncate_after(update)
 
-    def note(self, what: str, **facts: Any) -> None:
-        """Record something that came from beside, with the update at which it took effect."""
+    def record_event(self, what: str, **facts: Any) -> None:
+        """Append an event to events.json, with the current update."""
         self.events.append({"update": self.status.update, "event": what, **facts})
         self.write_json(EVENTS, self.events)
 
-    def noted(self, what: str, **facts: Any) -> bool:
+    def has_event(self, what: str, **facts: Any) -> bool:
         wanted = {"event": what, **facts}
         return any(wanted.items() <= event.items() for event in self.events)
 
     def write_json(self, name: str, obj: Any) -> None:
-        """Write a small file; a full disk does not stop training."""
+        """Write a small file; if that fails, warn and continue."""
         try:
             self.run.write_json(name, obj)
-        except OSError as wrong:
-            warn(f"{self.run.path / name} was not written, training goes on: {wrong.strerror}")
+        except OSError as error:
+            warn(f"{self.run.path / name} was not written, training continues: {error.strerror}")
 
-    def _name_best(self) -> None:
+    def _write_best(self) -> None:
         if self.best["update"] >= 0:
             best = {"checkpoint": int(self.best["update"]), "strength": self.best["strength"]}
             self.write_json(BEST, best)
@@ -192,7 +194,7 @@ class Member:
     # Saving
 
     def meta(self, snapshot: Snapshot) -> dict[str, Any]:
-        """What a checkpoint says besides tensors and games."""
+        """Return the metadata of a checkpoint."""
         rules, status = self.rules, self.status
         return {
             "net": self.plan.file["net"],
@@ -206,60 +208,62 @@ class Member:
             "episodes": status.episodes,
             "total_updates": status.total_updates,
             "lr_factor": self.lr_factor,
-            **self._found(),
+            **self._evaluation_state(),
         }
 
-    def _found(self) -> dict[str, Any]:
+    def _evaluation_state(self) -> dict[str, Any]:
         return {
             "events": list(self.events),
             "best": dict(self.best),
             "first": dict(self.first),
-            "dry": self.dry,
+            "dry": self.evaluations_since_best,
             **({"league": self.league.state()} if self.league else {}),
             **({"course": self.course.state()} if self.course else {}),
-            "waiting": {str(number): at for number, at in self.waiting.items()},
+            "waiting": {str(number): seconds for number, seconds in self.waiting.items()},
             "wins": dict(self.status.wins),
             "evaluated": self.status.evaluated,
         }
 
     def amend_last(self) -> None:
-        """Have the last checkpoint say what evaluations found after it was saved."""
+        """Add results of later evaluations to the last checkpoint."""
         if self.saver.saved == self.status.update:
             with suppress(checkpoints.CheckpointError, OSError):  # a resume asks them again
-                checkpoints.amend(self.run.checkpoints / f"{self.saver.saved:08d}", self._found())
+                checkpoints.amend(
+                    self.run.checkpoints / f"{self.saver.saved:08d}", self._evaluation_state()
+                )
 
     def save(self, snapshot: Snapshot) -> None:
         """Hand a checkpoint to the background writer; a full disk does not stop training."""
-        self.metrics.flush()  # a run that is resumed here has every curve up to here
-        self._judge_training()
+        self.metrics.flush()  # a run resumed from here has all metrics up to here
+        self._rate_by_return()
         with training_on():
             self._submit(snapshot)
             self._prune(self.keep)
 
     def save_last(self, snapshot: Snapshot) -> None:
-        """Save what training ends with: here, with fewer old checkpoints, or on another disk."""
+        """Save the final state: if there is no space, without old checkpoints, or elsewhere."""
         self.metrics.flush()
-        self._judge_training()
+        self._rate_by_return()
         self.wait_for_save()
         if self.saver.saved == snapshot.meta["update"]:
             self._prune(self.keep)
-            return  # it was saved a moment ago, and is perhaps being evaluated
-        wrong: Exception | None = None
+            return  # it was saved a moment ago, and may be under evaluation
+        error: Exception | None = None
         for keep in (self.keep, 1):
             try:
                 self._submit(snapshot)
                 self.saver.wait()
             except checkpoints.CheckpointError as failed:
-                wrong = failed
+                error = failed
                 self._prune(1)
             else:
                 self._show_saved()
                 self._prune(keep)
                 return
         self.unsaved = True
-        self.elsewhere = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
-        text = saved_elsewhere_text(self.elsewhere, self.run.checkpoints)
-        warn(f"{wrong}; {text}")
+        self.fallback_path = save_elsewhere(self.run.name, snapshot, self.meta(snapshot))
+        text = saved_elsewhere_text(self.fallback_path, self.run.checkpoints)
+        warn(f"{error}; {text}")
 
     def _submit(self, snapshot: Snapshot) -> None:
         self.saver.submit(
@@ -278,7 +282,7 @@ class Member:
         self._show_saved()
 
     def _show_saved(self) -> None:
-        """Show which checkpoint is on the disk by now, and since when that is known."""
+        """Update the status after a checkpoint was written."""
         if self.status.saved != self.saver.saved:
             self.status.saved, self.status.saved_s = self.saver.saved, self.status.seconds
 
@@ -287,29 +291,29 @@ class Member:
         needed = self.saver.needed
         checkpoints.prune(self.run.checkpoints, keep=keep, always=always, needed=needed)
         if self.league:
-            self.league.noticed(self.run.checkpoints)
+            self.league.set_saved_checkpoints(self.run.checkpoints)
 
     # Evaluation
 
     def want_evaluation(self) -> None:
-        """Ask for an evaluation of the checkpoint that is saved now.
+        """Request an evaluation of the checkpoint that is saved now.
 
-        Of those that are not played yet, the oldest is next and the others give way to this one.
+        Of the waiting checkpoints, the oldest stays; the others are dropped in favor of this one.
         """
-        next_one = [number for number in self.waiting if number != self.playing][:1]
-        kept = {*self.owed, self.playing, *next_one}
-        self.waiting = {n: at for n, at in self.waiting.items() if n in kept}
+        oldest = [number for number in self.waiting if number != self.playing][:1]
+        keep_numbers = {*self.carried_over, self.playing, *oldest}
+        self.waiting = {n: seconds for n, seconds in self.waiting.items() if n in keep_numbers}
         if self.status.update != self.evaluated:
             self.waiting.setdefault(self.status.update, self.status.seconds)
 
     @property
     def has_request(self) -> bool:
-        """Whether an evaluation is due whose checkpoint is written."""
+        """Whether the checkpoint that waits longest for an evaluation has been written."""
         number = next(iter(self.waiting), -1)
         return number >= 0 and (self.run.checkpoints / f"{number:08d}").exists()
 
     def request(self, *, soon: bool = False) -> dict[str, Any] | None:
-        """The evaluation that is due, once its checkpoint is written. soon: it may be small."""
+        """Return the next evaluation request, None if none is ready. soon: it may be small."""
         if not self.has_request:
             return None
         number = next(iter(self.waiting))
@@ -330,104 +334,108 @@ class Member:
             "seed": 1_000_000 + number,
             **custom_request(self.rules, self.plan),
         }
-        first = soon and number not in self.owed and not self.status.wins
+        first = soon and number not in self.carried_over and not self.status.wins
         if first and has_first_look(self.plan.evaluation, self.opponents):
-            self.looked = number
+            self.quick_evaluation = number
             return first_look(request, self.rules)
         return request
 
-    def take_in(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
-        """Learn what an evaluation found: curves, the best checkpoint, early stopping."""
+    def add_evaluation(self, number: int, result: dict[str, Any]) -> dict[str, Any] | None:
+        """Process the result of an evaluation: metrics, best checkpoint, early stopping."""
         seconds = self.waiting.pop(number, self.status.seconds)
-        small, self.looked, self.playing = number == self.looked, -1, -1
-        self.evaluated = self.evaluated if small else number
-        self.owed.discard(number)
+        quick, self.quick_evaluation, self.playing = number == self.quick_evaluation, -1, -1
+        self.evaluated = self.evaluated if quick else number
+        self.carried_over.discard(number)
         if result.get("error"):
             warn(f"evaluation of update {number} failed: {result['error']}")
             return None
-        known = [ALONE] if self.rules.seats == 1 else self.opponents
-        results = {name: result["results"][name] for name in known if name in result["results"]}
-        values = self._show(number, result["results"], known)
-        if small:
+        opponents = [ALONE] if self.rules.seats == 1 else self.opponents
+        results = {name: result["results"][name] for name in opponents if name in result["results"]}
+        values = self._match_metrics(number, result["results"], opponents)
+        if quick:
             self.metrics.add(number, values, seconds=seconds)
             return None
         if self.league and self.rules.seats > 1:
-            for name in known:
-                self.league.take_match(number, self.status.decisions, name, results[name])
+            for name in opponents:
+                self.league.add_match(number, self.status.decisions, name, results[name])
         strength = strength_of(self.rules, results)
         values["eval/strength"] = strength
         if is_custom(self.rules):
             values["eval/games"] = self._count_episodes(results)
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
-        self._reach_targets(guaranteed_share(self.rules, results), seconds)
+        self._record_targets(guaranteed_share(self.rules, results), seconds)
         if self.best["update"] < 0 or strength > self.best["strength"]:
-            self._take_best(number, strength)
-            self._tell_best(number, seconds)
-        self.dry = 0 if number == self.best["update"] else self.dry + 1
+            self._set_best(number, strength)
+            self._add_best_to_league(number, seconds)
+        self.evaluations_since_best = (
+            0 if number == self.best["update"] else self.evaluations_since_best + 1
+        )
         if self.course:
             self.course.record_evaluation(number, results)
         return results
 
-    def _show(self, number: int, played: Mapping[str, Any], known: list[str]) -> dict[str, float]:
-        """Show what matches found, and return it as curves have it."""
+    def _match_metrics(
+        self, number: int, played: Mapping[str, Any], opponents: list[str]
+    ) -> dict[str, float]:
+        """Put match results into the status, and return them as metrics."""
         values = {}
         self.status.evaluated, self.status.wins = number, {}
-        for opponent, found in played.items():
-            name = opponent if opponent in known else PREVIOUS_BEST
+        for opponent, result in played.items():
+            name = opponent if opponent in opponents else PREVIOUS_BEST
             if self.league and opponent.endswith(SNAPSHOT):
-                name = self.league.take_match(number, self.status.decisions, opponent, found)
-                values[f"eval/{name}/win"] = found["win"]
+                name = self.league.add_match(number, self.status.decisions, opponent, result)
+                values[f"eval/{name}/win"] = result["win"]
                 continue
-            self.status.wins[name] = found
-            self.status.remember(f"eval/{name}", found["score" if name == ALONE else "win"])
-            values |= curves_of_match(name, found)
+            self.status.wins[name] = result
+            self.status.remember(f"eval/{name}", result["score" if name == ALONE else "win"])
+            values |= curves_of_match(name, result)
         return values
 
     def _count_episodes(self, results: Mapping[str, Any]) -> float:
-        """How many episodes there was time for; said once if too few."""
-        games = min(found["games"] for found in results.values())
+        """Return how many episodes were played in time; warn once if they are too few."""
+        games = min(result["games"] for result in results.values())
         what = "evaluations have no time for all episodes"
         text = too_few(self.rules, self.plan.evaluation, games)
-        if text and not self.noted(what):
-            self.note(what, episodes=games)
+        if text and not self.has_event(what):
+            self.record_event(what, episodes=games)
             warn(text)
         return float(games)
 
-    def _tell_best(self, number: int, seconds: float) -> None:
-        """Let the league meet the best checkpoint, if that can be read."""
+    def _add_best_to_league(self, number: int, seconds: float) -> None:
+        """Add the best checkpoint to the league, if it can be read."""
         with suppress(checkpoints.CheckpointError):
             if self.league:
                 saved = checkpoints.load(self.run.checkpoints / f"{number:08d}", segments=False)
                 when = {"update": number, "decisions": int(saved.meta["decisions"])}
                 self.league.new_best(saved.tensors["net"], **when, seconds=seconds)
 
-    def _judge_training(self) -> None:
-        """Find the best checkpoint by what training games paid, where nothing else measures it."""
-        earned, self.earned = self.earned, TrainingReturn()
+    def _rate_by_return(self) -> None:
+        """Choose the best checkpoint by training returns, if it cannot be evaluated."""
+        earned, self.training_return = self.training_return, TrainingReturn()
         update = self.status.update
         if not by_training(self.rules) or not earned.games or update == self.best["update"]:
             return
         if self.best["update"] < 0 or earned.mean > self.best["strength"]:
-            self._take_best(update, earned.mean, by="training return")
+            self._set_best(update, earned.mean, by="training return")
 
-    def _take_best(self, number: int, strength: float, **how: Any) -> None:
+    def _set_best(self, number: int, strength: float, **how: Any) -> None:
         self.status.best = number
         self.best = {"update": number, "strength": strength}
-        self.note("best", checkpoint=number, strength=strength, **how)
-        self._name_best()
+        self.record_event("best", checkpoint=number, strength=strength, **how)
+        self._write_best()
 
-    def _reach_targets(self, least: float, seconds: float) -> None:
-        """Note the time of every target that the hardest opponent's lower bound has passed."""
+    def _record_targets(self, least: float, seconds: float) -> None:
+        """Record the time of every target that the lower bound has reached."""
         for target in self.plan.evaluation.target:
-            if least >= target and not self.noted("target reached", target=target):
-                self.note("target reached", target=target, low=least, seconds=seconds)
+            if least >= target and not self.has_event("target reached", target=target):
+                self.record_event("target reached", target=target, low=least, seconds=seconds)
 
     def close(self) -> None:
         try:
             self.saver.close()
-        except checkpoints.CheckpointError as wrong:
-            warn(str(wrong))
+        except checkpoints.CheckpointError as error:
+            warn(str(error))
         self.metrics.close()
         if self.episodes_csv:
             self.episodes_csv.close()
@@ -437,8 +445,8 @@ class Member:
 
 @contextmanager
 def training_on() -> Iterator[None]:
-    """A full disk does not stop training."""
+    """Warn about a checkpoint that cannot be written, and continue."""
     try:
         yield
-    except checkpoints.CheckpointError as wrong:
-        warn(f"not saved, training goes on: {wrong}")
+    except checkpoints.CheckpointError as error:
+        warn(f"checkpoint not saved, training continues: {error}")

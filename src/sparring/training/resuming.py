@@ -1,4 +1,4 @@
-"""Checkpoints that a run goes on from, and where the last one goes if the run's disk is full."""
+"""Checks of checkpoints before a resume, and saving elsewhere if the run's disk is full."""
 
 from __future__ import annotations
 
@@ -69,24 +69,24 @@ A_RUN = object_with(
         "course": optional(object_with({"phase": integer(), "name": string})),
     },
 )
-"""What the loop reads of a checkpoint; its learner, league and course read more."""
+"""Metadata that the training loop reads from a checkpoint."""
 ODD = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def check_resumable(path: Path, saved: Checkpoint) -> None:
-    """Refuse a checkpoint that does not say how far its run had come."""
+    """Raise an error for a checkpoint whose metadata cannot be resumed from."""
     try:
         A_RUN(saved.meta, "")
         if "foreign" in saved.meta:
             check_custom(saved.meta["foreign"])
-    except ValueError as wrong:
+    except ValueError as error:
         raise CheckpointError(
-            f"{path} cannot be gone on from: {wrong}; {suggest_older(path)}"
-        ) from wrong
+            f"{path} cannot be resumed: {error}; {suggest_older(path)}"
+        ) from error
 
 
 def check_weights(learner: Learner, saved: Checkpoint) -> None:
-    """Refuse weights that are not those of the learner's network."""
+    """Raise an error for weights that do not fit the learner's network."""
     net = learner.policy().net
     if isinstance(net, Net):
         check_same_tensors(net.state_dict(), saved.tensors["net"])
@@ -115,14 +115,14 @@ def going_on(saved: Checkpoint | None, run: Path) -> Iterator[None]:
         yield
     except (SparringError, MemoryError):
         raise
-    except ODD as wrong:
-        if saved is None or "memory" in str(wrong):
+    except ODD as error:
+        if saved is None or "memory" in str(error):
             raise
-        first = (str(wrong).splitlines() or [""])[0]
+        first = (str(error).splitlines() or [""])[0]
         raise CheckpointError(
-            f"checkpoint {saved.number} of {run} cannot be gone on from: {type(wrong).__name__}: "
+            f"checkpoint {saved.number} of {run} cannot be resumed: {type(error).__name__}: "
             f"{first}; {suggest_older(run / 'checkpoints' / f'{saved.number:08d}')}"
-        ) from wrong
+        ) from error
 
 
 def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Path | None:
@@ -147,9 +147,7 @@ def save_elsewhere(run: str, snapshot: Snapshot, meta: Mapping[str, Any]) -> Pat
 
 
 def saved_elsewhere_text(elsewhere: Path | None, home: Path) -> str:
-    """Say where a checkpoint is that its run's own disk did not take."""
+    """Say where a checkpoint was saved that did not fit on its run's disk."""
     if elsewhere is None:
-        return "no other place took it either: it is lost when this program ends"
-    return (
-        f"it lies in {elsewhere} instead: once there is space, move it to {home} to go on from it"
-    )
+        return "it could not be saved elsewhere either: it is lost when this program ends"
+    return f"it was saved in {elsewhere} instead: once there is space, move it to {home} to resume"

@@ -1,4 +1,4 @@
-"""Training from start to end: build everything, run the loop, recover once from a divergence."""
+"""A training session: builds the learner, runs the loop, recovers once from a divergence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.plan import PathSummary, Plan
+from sparring.learn.plan import Plan
 from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer
@@ -23,7 +23,7 @@ from sparring.training.agent import Agent, measure_in_process
 from sparring.training.callbacks import Callbacks
 from sparring.training.curriculum import check_overridable
 from sparring.training.display import Display
-from sparring.training.imitation.imitate import begin_imitated, tell_members
+from sparring.training.imitation.imitate import begin_imitated, record_imitation
 from sparring.training.imitation.making import read_sources
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
@@ -35,35 +35,37 @@ from sparring.training.records.run import NETWORK, Run
 from sparring.training.starting import start_from
 from sparring.training.utilization.monitor import monitor_run
 
-CALMER = 0.1
-"""What the learning rate is multiplied with after the first divergence of a run."""
+LR_FACTOR = 0.1
+"""Factor of the learning rate after the first divergence of a run."""
 LOWERED = "diverged: learning rate lowered"
-"""The event of that."""
+"""Event of the lowered learning rate."""
 INIT = "init"
-"""The event of beginning with trained weights: what was kept of them."""
+"""Event of a start with trained weights: which of them were transferred."""
 
 
 @dataclass
 class TrainingSession:
-    """A plan and its learner, about to train one run or a population."""
+    """A plan and its learner, ready to train one run or a population."""
 
     training: TrainingPlan
     learner: Learner
     callbacks: Callbacks
     quiet: bool
     courses: Sequence[CurriculumState] = ()
-    """The way of every member through its phases; none where nothing ever changes."""
-    kept: dict[int, Transfer] = field(default_factory=dict)
-    """What members have of the weights that they began with."""
+    """Curriculum states of all members; empty without a curriculum."""
+    transfers: dict[int, Transfer] = field(default_factory=dict)
+    """By member: which weights of `init` were transferred."""
 
     @classmethod
     def prepare(
         cls, training: TrainingPlan, *, callbacks: Callbacks | None = None, quiet: bool = False
     ) -> TrainingSession:
         """Build everything; nothing is written yet."""
-        called = callbacks or Callbacks()
-        asked = called.on_episode or any(run.file["episodes_csv"] for run in training.runs)
-        if training.learning.fused and asked:
+        callbacks = callbacks or Callbacks()
+        wants_episodes = callbacks.on_episode or any(
+            run.file["episodes_csv"] for run in training.runs
+        )
+        if training.learning.fused and wants_episodes:
             raise ConfigError(
                 "episodes_csv and on_episode: games on a GPU are not reported one by one; "
                 "use --device cpu, or leave them out"
@@ -73,14 +75,14 @@ class TrainingSession:
             learner = training.make_learner()
             if courses:
                 check_overridable(learner)
-        return cls(training, learner, called, quiet, courses)
+        return cls(training, learner, callbacks, quiet, courses)
 
     @property
     def plan(self) -> Plan:
         return self.training.learning
 
     def begin(self) -> None:
-        """Refuse what new runs cannot begin with; give learners the weights of `init`."""
+        """Check what only new runs need, and load the weights of `init`."""
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
             read_sources(plan.rules, training.first.imitate)
@@ -89,22 +91,22 @@ class TrainingSession:
 
     @property
     def announced(self) -> PathSummary:
-        """The path that the networks are computed on."""
+        """The backend that computes the networks."""
         return PathSummary(self.training.first.algo, paths_taken(self.plan, self.learner))
 
     def start_from_init(self) -> None:
-        """Give fresh learners the weights that they are to begin with."""
+        """Load the weights of `init` into new learners."""
         for member, run in enumerate(self.training.runs):
             if run.init:
-                self.kept[member] = start_from(self.learner, run.init, member)
+                self.transfers[member] = start_from(self.learner, run.init, member)
 
     def finish(
         self, runs: Sequence[Run], *, resume: checkpoints.Checkpoint | None = None, note: str = ""
     ) -> list[Agent]:
-        """Run the loop to its end and load what came out of it. The runs are held by the caller.
+        """Train to the end and load the resulting agents. The caller has locked the runs.
 
-        After a divergence it goes on once more, from the last checkpoint at a lower rate.
-        note: an event of the resume.
+        After a divergence, continues once from the last checkpoint with a lower learning rate.
+        note: an event to record.
         """
         try:
             with within_memory(self.plan):
@@ -117,16 +119,18 @@ class TrainingSession:
     ) -> list[Agent]:
         try:
             return self._train(runs, resume, {note: {}} if note else {})
-        except DivergedError as wrong:
-            why = str(wrong)
-        session, saved, facts = self._calmer(runs[0], why, resume)
+        except DivergedError as error:
+            reason = str(error)
+        session, saved, facts = self._with_lower_lr(runs[0], reason, resume)
         events: dict[str, dict[str, Any]] = {LOWERED: facts}
         if note and saved is resume:
             events = {note: {}, **events}
         try:
             return session._train([runs[0]], saved, events)
         except DivergedError:
-            raise DivergedError(f"{why}, and again at a tenth; {self._advice(runs[0])}") from None
+            raise DivergedError(
+                f"{reason}, and again at a tenth; {self._advice(runs[0])}"
+            ) from None
 
     def _train(
         self,
@@ -141,7 +145,7 @@ class TrainingSession:
                     self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
                     member.run.path,
                     ended if member.active else "diverged",
-                    elsewhere=member.elsewhere,
+                    elsewhere=member.fallback_path,
                     unsaved=member.unsaved,
                 )
                 for index, member in enumerate(trainer.members)
@@ -167,12 +171,12 @@ class TrainingSession:
             resumed=resume is not None,
             quiet=self.quiet,
         )
-        with ExitStack() as held:
+        with ExitStack() as stack:
             worker = evaluator_for(self.learner.rules, first, self.plan.spare_threads)
-            if worker:  # it loads for seconds: at the same time as this machine is measured
-                held.enter_context(worker).start()
+            if worker:  # it takes seconds to load, while this machine is measured
+                stack.enter_context(worker).start()
             monitor = monitor_run(first, self.plan, self.learner, quiet=self.quiet)
-            display = held.enter_context(Display(quiet=self.quiet))
+            display = stack.enter_context(Display(quiet=self.quiet))
             trainer = Trainer(
                 self.learner,
                 self.training,
@@ -184,44 +188,44 @@ class TrainingSession:
                 callbacks=self.callbacks,
                 monitor=monitor,
             )
-            self._tell_network(trainer.members)
+            self._record_network(trainer.members)
             if LOWERED in events and resume is None:
                 trainer.members[0].forget_after(-1)
-            for member, kept in self.kept.items() if resume is None else ():
-                trainer.members[member].note(INIT, **kept.record())
-                trainer.members[member].status.told += (f"{INIT}: {kept.line()}",)
+            for member, transfer in self.transfers.items() if resume is None else ():
+                trainer.members[member].record_event(INIT, **transfer.record())
+                trainer.members[member].status.notes += (f"{INIT}: {transfer.line()}",)
             for what, facts in events.items():
-                trainer.members[0].note(what, **facts)
+                trainer.members[0].record_event(what, **facts)
             if imitated:
-                tell_members(imitated, trainer.members)
+                record_imitation(imitated, trainer.members)
             return trainer, trainer.train()
 
-    def _tell_network(self, members: Sequence[Member]) -> None:
-        """Say how large the network is and on which path it is computed; keep it with the runs."""
-        network, path = counted(self.learner), self.announced
+    def _record_network(self, members: Sequence[Member]) -> None:
+        """Write the network's size and backend to the runs and to the status."""
+        network, path = count_network(self.learner), self.announced
         for member in members:
             if network:
                 member.write_json(NETWORK, {**network.plain(), **path.plain()})
-            member.status.told = (f"{path.line}; {network.line()}" if network else path.line,)
+            member.status.notes = (f"{path.line}; {network.line()}" if network else path.line,)
 
-    def _calmer(
-        self, run: Run, why: str, resume: checkpoints.Checkpoint | None
+    def _with_lower_lr(
+        self, run: Run, reason: str, resume: checkpoints.Checkpoint | None
     ) -> tuple[TrainingSession, checkpoints.Checkpoint | None, dict[str, Any]]:
-        """Prepare to go on from the last checkpoint at a lower rate, once in a run's life."""
-        known = self.training.first.algo in LEARNERS
-        if len(self.training.runs) > 1 or not known or self.plan.lr_factor != 1:
-            raise DivergedError(f"{why}; {self._advice(run)}")
+        """Prepare to continue from the last checkpoint with a lower rate, once per run."""
+        is_builtin = self.training.first.algo in LEARNERS
+        if len(self.training.runs) > 1 or not is_builtin or self.plan.lr_factor != 1:
+            raise DivergedError(f"{reason}; {self._advice(run)}")
         newest = checkpoints.newest_valid(run.checkpoints)
         saved = checkpoints.load(newest) if newest else None
         if saved and resume and saved.number == resume.number:
-            saved = resume  # perhaps without its replay, as was asked for
-        del self.learner  # there may be no room for two
-        training = self.training.at_rate(CALMER)
+            saved = resume  # possibly without its replay buffer (clear_replay)
+        del self.learner  # there may be no memory for two
+        training = self.training.at_rate(LR_FACTOR)
         session = TrainingSession.prepare(training, callbacks=self.callbacks, quiet=self.quiet)
         if saved is None:
             session.start_from_init()
         lr = session.plan.settings[0].lr
-        return session, saved, {"why": why, "lr": str(lr), "from": saved.number if saved else 0}
+        return session, saved, {"why": reason, "lr": str(lr), "from": saved.number if saved else 0}
 
     def _advice(self, run: Run) -> str:
         if not checkpoints.checkpoint_numbers(run.checkpoints):
@@ -232,24 +236,24 @@ class TrainingSession:
         )
 
 
-def counted(learner: Learner) -> NetCounts | None:
-    """How large the network is that plays; None where a learner of somebody's own has none."""
+def count_network(learner: Learner) -> NetCounts | None:
+    """Return the size of the learner's network; None if a custom learner has none."""
     net = learner.policy().net
     return count(net) if isinstance(net, Net) else None
 
 
 def close_games(plan: Plan, *, brought: bool) -> None:
-    """Close environments that a plan has made; those of the program are its own."""
+    """Close the environments that a plan created. brought: they belong to the caller."""
     if isinstance(plan.custom, CustomPool) and not brought:
         try:
             plan.custom.close()
-        except EnvError as wrong:  # what was trained is not lost by that
-            warn(str(wrong))
+        except EnvError as error:  # training has succeeded all the same
+            warn(str(error))
 
 
 @contextmanager
 def closing_games(plan: Plan, *, brought: bool) -> Iterator[None]:
-    """Close them if something is refused, or fails: nobody else knows them yet."""
+    """Close the environments if the block raises."""
     try:
         yield
     except BaseException:

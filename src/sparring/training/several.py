@@ -1,4 +1,4 @@
-"""Several runs from Python: seeds, settings that vary, a population; and how they compare."""
+"""Several runs from Python: seeds, varied settings or a population, and their comparison."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from sparring.training.records.run import check_name
 
 GAP = "  "
 TEXTS = 2
-"""The first columns of a table hold words, the others numbers."""
+"""Number of text columns at the left of a table; the others are numbers."""
 
 
 class Agents(Sequence[Agent]):
-    """What several runs gave, in the order in which they began."""
+    """Agents of several runs, in the order in which they started."""
 
     def __init__(self, agents: Sequence[Agent]) -> None:
         self._agents = tuple(agents)
@@ -48,8 +48,8 @@ class Agents(Sequence[Agent]):
     def __repr__(self) -> str:
         try:
             told = self.report()
-        except SparringError as wrong:
-            told = f"not compared: {wrong}"
+        except SparringError as error:
+            told = f"not compared: {error}"
         return "\n".join([*map(repr, self), told])
 
     @property
@@ -62,10 +62,10 @@ class Agents(Sequence[Agent]):
         return self.compare()
 
     def compare(self, by: str = "", *, seed: int = 0) -> Comparison:
-        """Put runs together that differ in nothing but the seed, or by settings, as in "ppo.lr".
+        """Group runs that differ only in the seed, or by settings such as "ppo.lr".
 
-        It has `groups`, `strength(group)` with a 95 % interval, `pairs()` and `best(group)`, as
-        `sparring compare` prints them. by: "run" makes a group of every run.
+        The result has `groups`, `strength(group)` with a 95 % interval, `pairs()` and
+        `best(group)`, like `sparring compare`. by: "run" makes a group of every run.
         """
         return compare(self.paths, by, seed=seed)
 
@@ -102,7 +102,7 @@ def cells(found: Estimate, form: Any) -> tuple[str, str]:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Align columns: words to the left, numbers to the right."""
+    """Align columns: texts to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
@@ -124,11 +124,11 @@ def train_several(
     quiet: bool,
     **options: Any,
 ) -> Agents:
-    """Train every run that a configuration means: at once, or one after the other.
+    """Train all runs of a configuration: at once, or one after the other.
 
-    What can be refused is refused before the first begins. A run that diverges is told by a
-    warning and left out; a signal ends the series.
-    train_members: trains runs together. pool_for: makes games of what a program brought along.
+    All settings are checked before the first run starts. A run that diverges is left out with a
+    warning; a signal ends the series.
+    train_members: trains runs together. pool_for: makes a pool of an environment object.
     """
     members = members_of(config)
     for member in members:
@@ -156,21 +156,20 @@ def one_by_one(
         try:
             pool = pool_for(member) if pool_for else None
             (agent,) = train_members([member], quiet=quiet, pool=pool, **options)
-        except DivergedError as wrong:
+        except DivergedError as error:
             failed.append(number)
-            warn(f"run {number} failed: {wrong}")
+            warn(f"run {number} failed: {error}")
             if len(failed) == len(members):
                 raise
             continue
         yield agent
         if agent.ended.startswith("SIG"):
             if number < len(members):
-                warn(f"{agent.ended}: runs {number + 1} to {len(members)} were not begun")
+                warn(f"{agent.ended}: runs {number + 1} to {len(members)} were not started")
             return
 
 
 def check_one_kind(config: TrainConfig) -> None:
-    """Refuse to count runs twice."""
     if config.seeds > 1 and config.population > 1:
         raise ConfigError(
             f"seeds {config.seeds} and population {config.population} both say how many runs "

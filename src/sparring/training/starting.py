@@ -1,4 +1,4 @@
-"""Trained weights as the start of a run, and a learner that begins anew in the middle of one."""
+"""Initialization of a run from trained weights, and reinitialization during a run."""
 
 from __future__ import annotations
 
@@ -21,26 +21,25 @@ from sparring.store.lookup import find_policy
 from sparring.store.policies import load_playable, load_policy
 
 MIN_ALIKE = 0.5
-"""Share of a game's features that another game has to have by name, so that one is a start for the
-other."""
+"""Share of a game's features that a policy of another game must have by name to be used as init."""
 KEPT = ("carried", "replay")
-"""What goes on: open decisions, and what is remembered."""
+"""Tensor groups that survive reinitialization: pending transitions and the replay buffer."""
 
 
 def resolve_init(text: str) -> str:
-    """Return the very checkpoint that a word means, so that the run says what it began with."""
+    """Return the absolute path of the checkpoint that `init` names."""
     if not text:
         return ""
     try:
         place = find_policy(text)
-    except ConfigError as wrong:
-        raise ConfigError(f"init: {wrong}") from None
+    except ConfigError as error:
+        raise ConfigError(f"init: {error}") from None
     folder, _ = load_playable(place)
     return str(folder.absolute())
 
 
 def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
-    """Give a fresh learner what fits of trained weights; all else stays as it begins."""
+    """Load the trained weights that fit into a new learner; the others stay as initialized."""
     policy = load_policy(path)
     check_game(path, policy, learner.rules)
     fresh = learner.snapshot(member)
@@ -52,13 +51,13 @@ def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
     found = transfer_weights(f"init: {path}", own, policy.net, mine)
     try:
         learner.restore(replace(fresh, tensors={**fresh.tensors, "net": found.tensors}), member)
-    except SparringError as wrong:
-        raise ConfigError(f"init: {wrong}") from wrong
+    except SparringError as error:
+        raise ConfigError(f"init: {error}") from error
     return found
 
 
 def check_game(path: str, policy: Policy, rules: Rules) -> None:
-    """Refuse a policy of another game, unless most of what it sees has the names of this one's."""
+    """Raise an error for a policy of another game, unless most features have the same names."""
     theirs = policy.rules
     if theirs.name == rules.name:
         return
@@ -72,14 +71,14 @@ def check_game(path: str, policy: Policy, rules: Rules) -> None:
 
 
 def check_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
-    """Refuse weights that mean something else: values of actions are no probabilities."""
+    """Raise an error if one network has action values and the other action probabilities."""
     if policy.is_value_based == by_value:
         return
     holds, wanted, algos = "probabilities", "values", "ppo or sac"
     if policy.is_value_based:
         holds, wanted, algos = "values", "probabilities", "dqn"
     raise ConfigError(
-        f"init: {path} has learned {holds} of actions, and this algorithm learns {wanted}; start "
+        f"init: {path} has learned action {holds}, and this algorithm learns {wanted}; start "
         f"from a run of the same kind, or with --algo {algos}"
     )
 
@@ -89,16 +88,13 @@ def check_same_roles(path: str, *, wanted: bool, given: bool) -> None:
         return
     kinds = {True: "a network for every role", False: "one network for all roles"}
     raise ConfigError(
-        f"init: {path} has {kinds[given]}, and this run is to have {kinds[wanted]}; "
-        f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or begin without init"
+        f"init: {path} has {kinds[given]}, and this run has {kinds[wanted]}; "
+        f"{'leave --hierarchy.on out' if wanted else 'add --hierarchy.on'}, or start without init"
     )
 
 
 def reinitialize(learner: Learner, plan: Plan, number: int, member: int) -> None:
-    """Give a learner fresh weights and a fresh optimizer; its games go on.
-
-    What is remembered in a replay stays: it says what games are like, not how to play them.
-    """
+    """Give a learner new weights and a new optimizer; its games and replay buffer stay."""
     now = learner.snapshot(member)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(plan.seeds[member] + 1_000_003 * number)

@@ -1,4 +1,4 @@
-"""What there is to show about a run at some moment."""
+"""The current status of a run, as displays and callbacks read it."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from sparring.training.budget import WarmUp, progress_of
 from sparring.training.utilization.share import Utilization
 
 PREVIOUS_BEST = "previous best"
-"""What curves and tables call the best checkpoint before this one."""
+"""Name of the previous best checkpoint in metrics and tables."""
 REST = "other"
-"""The phase that is all time outside the others."""
+"""Name of the time outside of all timed phases."""
 WAITING, DONE, STOPPED = "waiting for the last evaluation", "done", "stopped"
-"""What is shown instead of the time left once training is over."""
+"""Shown instead of the time left once training is over."""
 
 
 LEARNING = (
     *("replay_ratio", "steps_per_decision", "replay_fill", "replay_age"),
     *("epsilon", "temperature"),
 )
-"""What is shown of learning/..., where a learner says it."""
+"""Metrics of learning/ that the display shows, if there are any."""
 
 WORKERS = ("workers/memory_mib", "workers/restarts", "workers/idle")
-"""What is shown of worker processes, where there are some."""
+"""Metrics of worker processes that the display shows."""
 
 DISTRIBUTED = (
     "distributed/lag_mean",
@@ -35,10 +35,10 @@ DISTRIBUTED = (
     "distributed/learner_idle",
     "distributed/restarts",
 )
-"""What is shown of actors, where there are some."""
+"""Metrics of actors that the display shows."""
 
 MAX_STATS = 3
-"""So many of the game's statistics are shown."""
+"""Number of the game's statistics that the display shows."""
 LIMIT = 64
 
 
@@ -49,7 +49,7 @@ def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
 
 
 def played_of(stats: Mapping[str, float], before: Mapping[str, float]) -> dict[str, float]:
-    """The first few statistics of the game; `before` stays where an update counted nothing."""
+    """Return the first few statistics of the game; `before` if an update has none."""
     told = {
         name.removeprefix(PREFIX): value for name, value in stats.items() if name.startswith(PREFIX)
     }
@@ -58,7 +58,7 @@ def played_of(stats: Mapping[str, float], before: Mapping[str, float]) -> dict[s
 
 @dataclass
 class Status:
-    """What there is to show about a run at some moment."""
+    """The current status of a run."""
 
     game: str
     run: Path
@@ -75,50 +75,50 @@ class Status:
     samples_per_s: float = 0.0
     score: float = math.nan
     length: float = math.nan
-    """Steps of a game, mean of those that ended in the last update."""
+    """Mean steps of the games that ended in the last update."""
     cpu_cores: float = math.nan
-    """Cores that were busy with this process."""
+    """Cores that this process used."""
     gpu_share: float = math.nan
     """Share of the time in which the GPU was busy."""
     utilization: Utilization | None = None
-    """How the run stands to what this machine can do, where that was measured."""
+    """Share of the machine that the run uses, if it was measured."""
     losses: dict[str, float] = field(default_factory=dict)
     learning: dict[str, float] = field(default_factory=dict)
-    """What a learner from replay says about it, in the order of `LEARNING`."""
+    """Metrics of learning, workers and actors."""
     stats: dict[str, float] = field(default_factory=dict)
-    """How the learner plays, a few of the game's statistics."""
+    """A few of the game's statistics."""
     phases: dict[str, float] = field(default_factory=dict)
-    """Shares of the time, always in the same order."""
+    """Shares of the time by phase, always in the same order."""
     wins: dict[str, dict[str, float]] = field(default_factory=dict)
-    """What the last evaluation found, by opponent."""
+    """Results of the last evaluation, by opponent."""
     history: dict[str, Trail] = field(default_factory=dict)
     """Series from the beginning of the run: score, length, and eval/NAME for every opponent."""
     next_eval_s: float = math.nan
-    """Seconds until the next evaluation is asked for; negative or NaN: none is planned."""
+    """Seconds until the next evaluation; negative or NaN: none is planned."""
     evaluating: bool = False
-    """Whether an evaluation is under way."""
+    """Whether an evaluation is running."""
     evaluated: int = -1
-    """Update whose evaluation came last."""
+    """Update of the last evaluated checkpoint."""
     best: int = -1
     """Update of the best checkpoint."""
     saved: int = -1
     """Update of the last checkpoint."""
     saved_s: float = math.nan
     """Seconds of training at that checkpoint."""
-    standing: PhaseProgress | None = None
-    """In its curriculum, where there is one."""
+    phase_progress: PhaseProgress | None = None
+    """Progress in the curriculum, if there is one."""
     league: str = ""
-    """How it stands with past selves, in words."""
-    told: tuple[str, ...] = ()
-    """What is said once, before anything else: how large the network is, what it began with."""
+    """Summary of the league, as text."""
+    notes: tuple[str, ...] = ()
+    """Lines to print once at the beginning: size of the network, initial weights."""
     message: str = ""
-    """What else there is to say."""
+    """A further message."""
     learns: bool = False
-    """Whether anything was learned from yet: a replay is filled first."""
+    """Whether learning has started: a replay buffer is filled first."""
     warm_up: WarmUp = field(default_factory=WarmUp)
-    """How far it was until then."""
+    """State at the end of the warm-up."""
     after: str = ""
-    """What is left once training is over; its clock stands then."""
+    """What happens after training; the clock stops then."""
 
     def take(self, stats: Mapping[str, float]) -> None:
         self.score = stats.get("charts/score", self.score)
@@ -136,7 +136,7 @@ class Status:
             self.history.setdefault(name, Trail()).add(value)
 
     def count(self, decisions: int, samples: int) -> None:
-        """Take in what has been made so far, once seconds, updates and episodes are there."""
+        """Set the totals of decisions and samples; call after seconds and updates are set."""
         self.learns = self.learns or samples > self.samples
         self.decisions, self.samples = decisions, samples
         if not self.learns:
@@ -148,20 +148,20 @@ class Status:
 
     @property
     def shown_progress(self) -> float:
-        """The same by the clock where minutes are the budget: their plan changes on the way."""
+        """Progress by the clock if the budget is in minutes, because planned updates change."""
         if self.timeout_s and self.progress < 1:
             return min(self.seconds / self.timeout_s, 1.0)
         return self.progress
 
 
 def in_order(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:
-    """Shares of phases in the order of their first meeting, what is left last."""
+    """Return shares of phases in the order of their first appearance, `REST` last."""
     order = [name for name in {**before, **now} if name != REST]
     return {name: now.get(name, 0.0) for name in (*order, *[REST] * (REST in now))}
 
 
 class Trail:
-    """A series from its beginning: where it grows too long, neighbors become their mean."""
+    """A series of bounded length: when it is full, neighbors are averaged."""
 
     def __init__(self) -> None:
         self._values: list[float] = []
@@ -179,5 +179,5 @@ class Trail:
             self._each *= 2
 
     def values(self) -> list[float]:
-        """The series; the last number may stand for fewer values than the others."""
+        """The series; the last number may be the mean of fewer values than the others."""
         return [*self._values, self._sum / self._count] if self._count else list(self._values)

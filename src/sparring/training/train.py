@@ -1,4 +1,4 @@
-"""Training from Python: a run from scratch, several at once, or one that goes on."""
+"""`train` and `resume`: train a new run, several at once, or continue one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import display_path
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
-from sparring.training.budget import only_one
+from sparring.training.budget import only_budget
 from sparring.training.callbacks import Callbacks
 from sparring.training.imitation.making import absolute_source
 from sparring.training.planning.algorithms import check_custom, check_of_mode, mode_of, named
@@ -36,7 +36,7 @@ from sparring.training.planning.custom import (
     pool_again,
     rules_of,
 )
-from sparring.training.planning.participants import pinned, told
+from sparring.training.planning.participants import opponent_texts, pin_checkpoints
 from sparring.training.planning.placement import choose_device, uses_gpu
 from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
@@ -53,16 +53,16 @@ from sparring.training.planning.settings import (
 )
 from sparring.training.planning.training import plan_training
 from sparring.training.records.overview import Overview, amount
-from sparring.training.records.run import Run, check_name, holding, nothing_left_in, word_of
+from sparring.training.records.run import Run, check_name, folder_word, lock_all, remove_on_refusal
 from sparring.training.resuming import check_resumable
 from sparring.training.session import TrainingSession
 from sparring.training.several import Agents, check_one_kind, train_several
 from sparring.training.starting import resolve_init
 
 SEVERAL = {"seeds", "population"}
-"""Keywords that ask for `Agents`, also if there is one of them."""
+"""Keywords that make `train` return `Agents`, even of one run."""
 REPLAY = "replay"
-"""The group of a snapshot's tensors that holds what is remembered, together with segments."""
+"""Tensor group of a snapshot with the replay buffer, besides its segments."""
 
 
 @overload
@@ -87,19 +87,18 @@ def train(
     on_episode: Any = None,
     **settings: Any,
 ) -> Agent | Agents:
-    """Train an agent; any setting of `sparring train` may be given by name.
+    """Train an agent; all settings of `sparring train` are keyword arguments.
 
-    seeds, population, vary: several runs, one after the other, or a population at once on a GPU.
-        `Agents` come back, a sequence that compares them.
-
-    game: a game's name, or an environment of your own: its factory's name (my_game:make_env), the
+    seeds, population, vary: train several runs, one after the other or as a population on a GPU;
+        returns `Agents`, a sequence that compares them.
+    game: a game's name, or a custom environment: its factory's name (my_game:make_env), the
         factory itself, or an object: a Gymnasium env or vector, a PettingZoo AEC or parallel env,
-        or a list of envs. Left out: the game of the file that `config` names, or skull_king.
-    on_update, on_evaluation, on_episode: called on the way, see `Callbacks`.
-    opponents: words as on the command line; policies, agents, functions (obs, mask, rng) ->
-        actions, objects with act(obs, mask), and what makes one of these for every game.
-    trust: classes and factories that the files which are read may use, such as my_nets:Net.
-    net: a table of settings, or a network of your own: its class, or a torch.nn.Module as it is.
+        or a list of envs. Left out: the game of the file `config`, or skull_king.
+    on_update, on_evaluation, on_episode: see `Callbacks`.
+    opponents: texts as on the command line, policies, agents, functions (obs, mask, rng) ->
+        actions, objects with act(obs, mask), or factories that make one of these per game.
+    trust: classes and factories that configuration files may name, such as my_nets:Net.
+    net: a table of settings, or a custom network: its class, or a torch.nn.Module.
     """
     check_not_importing("sparring.train")
     changes: dict[str, Any] = dict(settings)
@@ -124,7 +123,7 @@ def train(
         config = complete(ids.trust_typed(game or ""), file, changes)
     check_given(config, changes)
     if config.dry_run:
-        raise ConfigError("dry_run: use `sparring train --dry-run`; here everything is trained")
+        raise ConfigError("dry_run: use `sparring train --dry-run`; train() has no dry run")
     check_one_kind(config)
     options: dict[str, Any] = {
         "quiet": quiet,
@@ -142,7 +141,7 @@ def train(
 def complete(
     game: str, file: str, changes: Mapping[str, Any], *, facts: EnvInfo | None = None
 ) -> TrainConfig:
-    """Every setting of a run. facts: of an environment that the program brings along."""
+    """Return the complete configuration of a run. facts: of an environment object."""
     changes = dict(changes)
     asked: dict[str, Any] = {
         "league": str(changes.get("league", {}).get("preset", "")),
@@ -162,7 +161,7 @@ def complete(
 
 
 def check_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
-    """Refuse keywords that the algorithm does not have, whatever they say."""
+    """Raise an error for keywords that the algorithm does not have."""
     with said_by("train"):
         check_custom(config.algo, config.dqn.mode, named(changes))
         check_of_mode(config.dqn.mode, named(changes))
@@ -170,7 +169,7 @@ def check_given(config: TrainConfig, changes: Mapping[str, Any]) -> None:
 
 
 def given_opponents(changes: dict[str, Any]) -> list[Any]:
-    """Take opponents out of the settings that are objects; what is left says what they were."""
+    """Return opponents that are objects, and replace them by their names in the settings."""
     given = changes.get("opponents", ())
     if isinstance(given, str):
         changes["opponents"] = (given,)
@@ -179,7 +178,7 @@ def given_opponents(changes: dict[str, Any]) -> list[Any]:
         given = [given]
     if all(isinstance(word, str) for word in given):
         return []
-    changes["opponents"] = told(given)
+    changes["opponents"] = opponent_texts(given)
     return list(given)
 
 
@@ -194,27 +193,27 @@ def train_with(
 ) -> Agent:
     """Train an agent under a complete configuration.
 
-    opponents: instead of the words of the configuration, with policies and functions among them.
-    made_by: the command that makes the run for itself, so that it is never `latest`.
+    opponents: replace those of the configuration; may be policies and functions.
+    made_by: the command that trains the run for its purposes; such a run is never `latest`.
     """
     options = {"pool": pool, "callbacks": callbacks, "opponents": opponents}
     return train_all([config], quiet=quiet, made_by=made_by, **options)[0]
 
 
 def train_population(config: TrainConfig, *, quiet: bool = False) -> list[Agent]:
-    """Train several runs at once on one GPU; each has a folder of its own, like any other run."""
+    """Train several runs at once on one GPU; each has its folder, like any other run."""
     return train_all(members_of(config), quiet=quiet)
 
 
 def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: Any) -> list[Agent]:
-    """Train new runs together. Environments may go where they like meanwhile, their folders not."""
+    """Train new runs together. Environments may change the working directory meanwhile."""
     root = Path(members[0].runs).absolute()
     with restored_folder():
         session, configs = prepare_new(members, **options)
-        with nothing_left_in(root) as runs:
-            told = session.announced.line
-            runs += [new_run(member, root, made_by, told) for member in configs]
-            with holding(runs):
+        with remove_on_refusal(root) as runs:
+            line = session.announced.line
+            runs += [new_run(member, root, made_by, line) for member in configs]
+            with lock_all(runs):
                 return session.finish(runs)
 
 
@@ -225,7 +224,7 @@ def prepare(
     quiet: bool = False,
     **given: Any,
 ) -> TrainingSession:
-    """Plan training (given: see `plan_training`) and build what trains; nothing is written."""
+    """Plan training (given: see `plan_training`) and build the learner; writes nothing."""
     compiling.PROGRESS.quiet = quiet
     return TrainingSession.prepare(
         plan_training(configs, **given), callbacks=callbacks, quiet=quiet
@@ -239,7 +238,7 @@ def prepare_new(
     opponents: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[TrainingSession, list[TrainConfig]]:
-    """Prepare runs that are new; return their settings as their files are to have them, too."""
+    """Prepare new runs; return the session and the settings for their files."""
     for member in members:
         check_name(Path(member.runs), member.name)
     configs = [absolute(member, pool, opponents) for member in members]
@@ -249,18 +248,18 @@ def prepare_new(
 
 
 def at_once(config: TrainConfig) -> bool:
-    """Whether several runs are trained together: on a GPU, or because a population was asked."""
+    """Whether several runs are trained as a population."""
     return config.population > 1 or uses_gpu(config.device)
 
 
 def new_run(
-    config: TrainConfig, root: Path | None = None, made_by: str = "", told: str = ""
+    config: TrainConfig, root: Path | None = None, made_by: str = "", line: str = ""
 ) -> Run:
-    """Make the folder of a run. root: where all runs lie, if not where its settings say."""
-    words = (word_of(config.game) or "env", word_of(config.algo))
+    """Create the folder of a run. root: folder of all runs; default: as the settings say."""
+    words = (folder_word(config.game) or "env", folder_word(config.algo))
     where = root or Path(config.runs)
-    own = written(config)
-    return Run.create(where, *words, own, name=config.name, made_by=made_by, told=told)
+    settings = written(config)
+    return Run.create(where, *words, settings, name=config.name, made_by=made_by, comment=line)
 
 
 def resume(
@@ -281,17 +280,16 @@ def resume(
     on_evaluation: Any = None,
     on_episode: Any = None,
 ) -> Agent:
-    """Go on with a run from one of its checkpoints; budgets are totals over its life.
+    """Continue a run from one of its checkpoints; budgets are totals of the whole run.
 
-    One that is done returns its agent at once; it goes on with a larger budget.
-    From an older checkpoint a new run begins, in a folder of its own: nothing is lost.
-    game: the environment object, or the function without a name, that the run was begun with, once
-        more. An environment by its factory's name is made anew without it.
-    opponents: those that were objects of the program which began the run, once more.
-    net: the network of your own, once more, where that was an object. One by its class's name is
-        made anew without it.
+    A finished run returns its agent at once; give a larger budget to continue it.
+    From an older checkpoint, a new run starts in another folder: nothing is lost.
+    game: the environment object or anonymous function that the run was started with. Not needed
+        for an environment with a factory's name.
+    opponents: the opponents that were objects, again.
+    net: the custom network, again, if it was an object. Not needed for one with a class's name.
     trust: classes and factories that the run may use, such as my_nets:Net, if it is not yours.
-    clear_replay: forget what is remembered and begin the replay anew.
+    clear_replay: start with an empty replay buffer.
     """
     check_not_importing("sparring.resume")
     trusted.allow(*([trust] if isinstance(trust, str) else trust))
@@ -299,26 +297,29 @@ def resume(
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
     seen = Overview(run.path)
-    is_done = number < 0 and not only_one(budget) and seen.state == "done"
+    is_done = number < 0 and not only_budget(budget) and seen.state == "done"
     with (
         restored_folder(),
-        run.held(),
-    ):  # nobody may save or prune between what is read here and what is trained
+        run.lock(),
+    ):  # locked until training ends, so that no other process saves or prunes meanwhile
         newest = checkpoints.newest_valid(run.checkpoints, segments=not clear_replay)
         if newest is None:
-            return begin_again(run, number, callbacks=callbacks, opponents=opponents, quiet=quiet)
+            return restart_imitation(
+                run, number, callbacks=callbacks, opponents=opponents, quiet=quiet
+            )
         chosen = newest if number < 0 else run.checkpoints / f"{number:08d}"
         saved = checkpoints.load(chosen, segments=not clear_replay)
         check_resumable(chosen, saved)
         if clear_replay:
-            check_remembers(run, saved)
+            check_has_replay(run, saved)
         config = read_config(run.config, f"{run.path}/config.toml")
         before = read_config(saved.meta["config"], f"{run.path}: checkpoint {saved.number}")
         check_same(written(before), written(config))
-        if opponents and told(opponents) != config.opponents:
+        if opponents and opponent_texts(opponents) != config.opponents:
             raise ConfigError(
-                f"opponents: the run was begun with {'; '.join(config.opponents)}, and now there "
-                f"are {'; '.join(told(opponents))}; give the same, or start a new run with --init"
+                f"opponents: the run was started with {'; '.join(config.opponents)}, and now there "
+                f"are {'; '.join(opponent_texts(opponents))}; give the same, or start a new run "
+                "with --init"
             )
         if net is not None:
             net_again(net, config, str(run.path))
@@ -336,20 +337,20 @@ def resume(
         if saved.number == int(newest.name):
             if written(config) != run.config:
                 run.configure(written(config), session.announced.line)
-            return go_on(session, run, saved, clear_replay=clear_replay)
+            return continue_run(session, run, saved, clear_replay=clear_replay)
         best = int(saved.meta["best"]["update"])
         line = session.announced.line
-        new = run.branch(saved.number, written(config), best=best, told=line)
+        new = run.branch(saved.number, written(config), best=best, comment=line)
     if not quiet:
-        text = f"{run.name} has newer checkpoints and stays as it is; going on in "
+        text = f"{run.name} has newer checkpoints and is not changed; continuing in "
         print(f"{text}{display_path(new.path)}", file=sys.stderr)
-    with restored_folder(), new.held():
+    with restored_folder(), new.lock():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
-        return go_on(session, new, saved, clear_replay=clear_replay)
+        return continue_run(session, new, saved, clear_replay=clear_replay)
 
 
-def begin_again(run: Run, number: int, **options: Any) -> Agent:
-    """Begin a run once more that ended while it imitated: records are learned from anew."""
+def restart_imitation(run: Run, number: int, **options: Any) -> Agent:
+    """Restart a run that ended during imitation."""
     config = read_config(run.config, f"{run.path}/config.toml")
     if not config.imitate or number >= 0:
         raise SparringError(f"{run.path} has no checkpoint yet; start again: sparring train")
@@ -358,7 +359,7 @@ def begin_again(run: Run, number: int, **options: Any) -> Agent:
     return session.finish([run])[0]
 
 
-def go_on(
+def continue_run(
     session: TrainingSession, run: Run, saved: checkpoints.Checkpoint, *, clear_replay: bool
 ) -> Agent:
     if not clear_replay:
@@ -368,23 +369,23 @@ def go_on(
     return session.finish([run], resume=without, note="replay cleared")[0]
 
 
-def check_remembers(run: Run, saved: checkpoints.Checkpoint) -> None:
+def check_has_replay(run: Run, saved: checkpoints.Checkpoint) -> None:
     if REPLAY not in saved.tensors and not saved.segments:
         raise ConfigError(
             f"clear_replay: checkpoint {saved.number} of {run.path} holds no replay "
-            f"(algo {run.config.get('algo', 'ppo')}); go on without this option"
+            f"(algo {run.config.get('algo', 'ppo')}); resume without this option"
         )
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:
-    kind = only_one(wanted)
+    kind = only_budget(wanted)
     if not kind:
         return config
     used = {"minutes": meta["seconds"] / 60, "updates": meta["update"]}
-    gone = used.get(kind, meta.get(kind, 0))
-    if wanted[kind] <= gone:
+    used = used.get(kind, meta.get(kind, 0))
+    if wanted[kind] <= used:
         raise ConfigError(
-            f"{kind} {amount(kind, wanted[kind])}: the run has {amount(kind, gone)} behind it "
+            f"{kind} {amount(kind, wanted[kind])}: the run has {amount(kind, used)} behind it "
             "already; budgets are totals, give more than that"
         )
     changed: TrainConfig = replace(replace_budget(config, wanted), **{kind: wanted[kind]})  # type: ignore[arg-type]
@@ -394,7 +395,7 @@ def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, flo
 def absolute(
     config: TrainConfig, pool: GamePool | None = None, opponents: Sequence[Any] = ()
 ) -> TrainConfig:
-    """Settings whose names stay what they are: `latest` is another run tomorrow."""
+    """Return settings with absolute paths, and with checkpoints instead of names like `latest`."""
     config = with_phases(config)
     rules = rules_of(config, pool)
     return replace(
@@ -403,7 +404,7 @@ def absolute(
         game=absolute_name(config.game),
         net=replace(config.net, kind=absolute_name(config.net.kind)),
         init=resolve_init(config.init),
-        opponents=config.opponents if opponents else pinned(rules, config.opponents),
+        opponents=config.opponents if opponents else pin_checkpoints(rules, config.opponents),
         starts=tuple(map(with_absolute_path, config.starts)),
         imitate=tuple(absolute_source(rules, word) for word in config.imitate),
         phases=absolute_phases(config, rules),

@@ -21,7 +21,7 @@ from sparring.errors import ConfigError
 from sparring.store.files import read_regular
 from sparring.training.records.labels import Labels, write_labels
 from sparring.training.records.overview import Overview
-from sparring.training.records.run import LOCK, NotTrainingError, is_held, stop_training
+from sparring.training.records.run import LOCK, NotTrainingError, is_locked, stop_training
 from sparring.web.responses import ConflictError, read_json, run_in_thread
 from sparring.web.runs_folder import RunsFolder
 
@@ -82,7 +82,7 @@ def start_resume(
     run: Path, processes: dict[Path, subprocess.Popen[bytes]]
 ) -> subprocess.Popen[bytes]:
     """Start `sparring resume` in its own session, so that it outlives this server."""
-    if is_held(run / LOCK):
+    if is_locked(run / LOCK):
         raise ConflictError(f"{run.name} is being trained already")
     if run in processes:
         with suppress(subprocess.TimeoutExpired):  # it has saved and is about to exit
@@ -133,7 +133,7 @@ async def wait_until_training(run: Path, process: subprocess.Popen[bytes]) -> di
         code = process.poll()
         if code not in (None, 0):
             raise_start_error(run, code)
-        if code == 0 or await run_in_thread(is_held, run / LOCK):
+        if code == 0 or await run_in_thread(is_locked, run / LOCK):
             break
         await asyncio.sleep(POLL_S)
     return {"run": run.name, "message": "it continues where it stopped", "log": LOG}

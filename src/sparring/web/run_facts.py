@@ -19,7 +19,7 @@ from sparring.training.records.comparison import Comparison, RunGroup, compare
 from sparring.training.records.comparison_report import described, measure_of, notes
 from sparring.training.records.diff import names_of
 from sparring.training.records.overview import Overview, read_json, size_of
-from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, word_of
+from sparring.training.records.run import NETWORK, ORIGIN, PHASE, RESULTS, folder_word
 from sparring.web.description import unplayable_reason
 from sparring.web.responses import ConflictError, NotFoundError
 from sparring.web.runs_folder import MANIFEST, list_checkpoints
@@ -128,7 +128,7 @@ def phases_of(config: dict[str, Any], events: list[dict[str, Any]]) -> list[dict
 
 def profile_of(run: Path) -> dict[str, Any] | None:
     """Return the newest profile of a run, if any."""
-    beside = f"profile-{word_of(run.name)}*/{PROFILE}"
+    beside = f"profile-{folder_word(run.name)}*/{PROFILE}"
     files = [*run.glob(PROFILE), *run.glob(f"*/{PROFILE}"), *run.parent.glob(beside)]
     for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         found = read_json(file) if not file.is_symlink() else None

@@ -20,7 +20,7 @@ from sparring.store.folders import CONFIG, sorted_runs
 from sparring.training.records import labels, metrics
 from sparring.training.records.overview import CURVES_S, DECISIONS, Overview, is_run
 from sparring.training.records.overview import told as told_in_line
-from sparring.training.records.run import EVENTS, LOCK, RESULTS, is_held
+from sparring.training.records.run import EVENTS, LOCK, RESULTS, is_locked
 from sparring.training.records.strength import measure_name
 from sparring.web.runs_folder import RunsFolder
 
@@ -114,7 +114,7 @@ def game_title(game: str) -> str:
 
 def signature(run: Path) -> Signature:
     """Return a value that changes whenever the files of a run change."""
-    found: list[Any] = [is_held(run / LOCK)]
+    found: list[Any] = [is_locked(run / LOCK)]
     for name in SIGNATURE_FILES:
         try:
             facts = (run / name).stat()

@@ -37,7 +37,7 @@ from sparring.training.planning.placement import choose_device
 from sparring.training.planning.settings import written
 from sparring.training.records.comparison import BOOKKEEPING, compare_named
 from sparring.training.records.comparison_report import described, notes
-from sparring.training.records.run import word_of
+from sparring.training.records.run import folder_word
 
 MEDIANS = ("minutes", "decisions", "decisions_per_s", "samples_per_s", "cpu_cores", "gpu_busy")
 GAINS = ("score_per_hour", "score_per_million")
@@ -55,7 +55,7 @@ def run(config: BenchConfigsConfig) -> int:
     """Check all settings, train all runs, compare."""
     check_matplotlib()
     named = read_named(config.file, minutes=config.minutes, seeds=config.seeds)
-    folder = Path(config.out or f"bench-{word_of(Path(config.file).stem) or 'configs'}")
+    folder = Path(config.out or f"bench-{folder_word(Path(config.file).stem) or 'configs'}")
     check_folder(folder, "--out" if config.out else "")
     progress = BenchProgress.read(folder)
     runs = named.runs(folder)

@@ -32,7 +32,7 @@ from sparring.training.planning.settings import (
     replace_budget,
     with_preset,
 )
-from sparring.training.records.run import Run, check_name, word_of
+from sparring.training.records.run import Run, check_name, folder_word
 from sparring.trusted import is_factory, is_path
 
 HEAVY = "torch"
@@ -158,7 +158,7 @@ def training_line(config: TrainConfig) -> str:
     kind, amount = budget_of(config)
     threads = config.threads or cores()
     algo = config.algo.upper() if not is_factory(config.algo) else config.algo
-    name = config.name or f"{word_of(config.game)}-{word_of(config.algo)}-..."
+    name = config.name or f"{folder_word(config.game)}-{folder_word(config.algo)}-..."
     where = display_path(Path(config.runs) / name)
     members = len(members_of(config))
     several = f"{members} runs, " if members > 1 else ""

@@ -19,7 +19,7 @@ from sparring.nets.sizes import NetCounts
 from sparring.nets.transfer import Transfer
 from sparring.training.imitation.imitate import check_records
 from sparring.training.planning.settings import members_of
-from sparring.training.session import counted
+from sparring.training.session import count_network
 from sparring.training.train import at_once, prepare_new
 
 
@@ -33,7 +33,7 @@ def show_timeline(config: TrainConfig) -> int:
     entries = timeline_of(session.training.curricula[0], first.opponents)
     budget, amount = session.training.first.budget
     checks = checks_of(entries, budget, amount)
-    network, kept = counted(session.learner), session.kept.get(0)
+    network, kept = count_network(session.learner), session.transfers.get(0)
     if config.json:
         print_json(
             {

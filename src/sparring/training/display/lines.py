@@ -16,9 +16,9 @@ UNITS = "kMGT"
 
 def clock(seconds: float) -> str:
     """Minutes and seconds, with hours where there are some."""
-    whole = max(int(seconds), 0)
-    minutes, hours = whole // 60 % 60, whole // 3600
-    return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
+    total = max(int(seconds), 0)
+    minutes, hours = total // 60 % 60, total // 3600
+    return f"{hours}:{minutes:02d}:{total % 60:02d}" if hours else f"{minutes}:{total % 60:02d}"
 
 
 def count(number: float) -> str:
@@ -37,7 +37,7 @@ def size(memory: float) -> str:
     return f"{mib:.0f} MiB" if mib < 1000 else f"{mib / 1024:.1f} GiB"
 
 
-def left(status: Status) -> str:
+def time_left(status: Status) -> str:
     """How long it will still take: of the minutes, or by the pace since something is learned."""
     if status.after:
         return status.after
@@ -52,115 +52,120 @@ def left(status: Status) -> str:
     return f"{clock(pace * (1 - status.progress))} left"
 
 
-def is_alone(found: Mapping[str, Any]) -> bool:
+def is_alone(result: Mapping[str, Any]) -> bool:
     """Whether a result is that of a seat without opponents: then the score counts."""
-    return bool(found["parity"] == 1)
+    return bool(result["parity"] == 1)
 
 
-def shown_strength(found: Mapping[str, Any]) -> str:
+def shown_strength(result: Mapping[str, Any]) -> str:
     """The win share, or the score where a seat plays alone."""
-    return f"{found['score']:.1f}" if is_alone(found) else f"{found['win']:.3f}"
+    return f"{result['score']:.1f}" if is_alone(result) else f"{result['win']:.3f}"
 
 
-def interval(found: Mapping[str, Any]) -> str:
+def interval(result: Mapping[str, Any]) -> str:
     """The 95 % interval of the win share, or of the score."""
-    if is_alone(found):
-        low, high = found.get("score_low"), found.get("score_high")
+    if is_alone(result):
+        low, high = result.get("score_low"), result.get("score_high")
         return "" if low is None or high is None else f"{low:.1f}..{high:.1f}"
-    return f"{found['low']:.2f}..{found['high']:.2f}"
+    return f"{result['low']:.2f}..{result['high']:.2f}"
 
 
-def learning_words(learning: Mapping[str, float]) -> list[str]:
+def learning_texts(learning: Mapping[str, float]) -> list[str]:
     """How a learner from replay learns, and how its workers fare: in words, where there are any."""
-    told = dict(learning)
-    words = []
-    if "replay_ratio" in told:
-        steps = f" ({told['steps_per_decision']:.3g} steps)" if "steps_per_decision" in told else ""
-        words.append(f"replay ratio {told['replay_ratio']:.3g}{steps}")
-    if "replay_fill" in told:
-        age = f", {count(told['replay_age'])} decisions old" if "replay_age" in told else ""
-        words.append(f"replay {told['replay_fill']:.0%} full{age}")
-    words += [f"{name} {told[name]:.3g}" for name in ("epsilon", "temperature") if name in told]
-    if "workers/memory_mib" in told:
-        words.append(workers_words(told))
-    if "distributed/lag_mean" in told:
-        words.append(distributed_words(told))
-    return words
+    parts = dict(learning)
+    texts = []
+    if "replay_ratio" in parts:
+        steps = (
+            f" ({parts['steps_per_decision']:.3g} steps)" if "steps_per_decision" in parts else ""
+        )
+        texts.append(f"replay ratio {parts['replay_ratio']:.3g}{steps}")
+    if "replay_fill" in parts:
+        age = f", {count(parts['replay_age'])} decisions old" if "replay_age" in parts else ""
+        texts.append(f"replay {parts['replay_fill']:.0%} full{age}")
+    texts += [f"{name} {parts[name]:.3g}" for name in ("epsilon", "temperature") if name in parts]
+    if "workers/memory_mib" in parts:
+        texts.append(workers_text(parts))
+    if "distributed/lag_mean" in parts:
+        texts.append(distributed_text(parts))
+    return texts
 
 
-def distributed_words(told: Mapping[str, float]) -> str:
-    failed = int(told.get("distributed/restarts", 0))
+def distributed_text(parts: Mapping[str, float]) -> str:
+    failed = int(parts.get("distributed/restarts", 0))
     again = f", {failed} died and started again" if failed else ""
-    actors, learner = told["distributed/actor_idle"], told["distributed/learner_idle"]
+    actors, learner = parts["distributed/actor_idle"], parts["distributed/learner_idle"]
     idle = f"actors {actors:.0%} idle, learner {learner:.0%}"
-    return f"{idle}, lag {told['distributed/lag_mean']:.1f}{again}"
+    return f"{idle}, lag {parts['distributed/lag_mean']:.1f}{again}"
 
 
-def workers_words(told: Mapping[str, float]) -> str:
-    failed = int(told.get("workers/restarts", 0))
+def workers_text(parts: Mapping[str, float]) -> str:
+    failed = int(parts.get("workers/restarts", 0))
     again = f", {failed} failed and started again" if failed else ""
-    idle = f", {told['workers/idle']:.0%} idle" if "workers/idle" in told else ""
-    return f"workers {size(told['workers/memory_mib'] * 2**20)}{idle}{again}"
+    idle = f", {parts['workers/idle']:.0%} idle" if "workers/idle" in parts else ""
+    return f"workers {size(parts['workers/memory_mib'] * 2**20)}{idle}{again}"
 
 
-def phase_told(standing: PhaseProgress | None) -> list[str]:
+def phase_texts(progress: PhaseProgress | None) -> list[str]:
     """Where a run stands in its curriculum: the phase, how far it is, and what comes next."""
-    if standing is None or standing.num_phases == 1:
+    if progress is None or progress.num_phases == 1:
         return []
-    share = "" if standing.fraction is None else f", {standing.fraction:.0%}"
-    words = [f"phase {standing.phase}/{standing.num_phases} {standing.name}{share}"]
-    if standing.next_phase:
-        words.append(f"until {standing.until}, then {standing.next_phase}")
-    return words
+    share = "" if progress.fraction is None else f", {progress.fraction:.0%}"
+    texts = [f"phase {progress.phase}/{progress.num_phases} {progress.name}{share}"]
+    if progress.next_phase:
+        texts.append(f"until {progress.until}, then {progress.next_phase}")
+    return texts
 
 
 def line(status: Status) -> str:
     total = f"/{status.total_updates}" if status.total_updates else ""
-    told = [
+    parts = [
         f"{clock(status.seconds)} update {status.update}{total}",
         f"{status.decisions_per_s:,.0f} decisions/s",
         f"{status.samples_per_s:,.0f} samples/s",
     ]
-    told += phase_told(status.standing)[:1]
-    told += learning_words(status.learning)
-    told += [status.utilization.line] if status.utilization else []
+    parts += phase_texts(status.phase_progress)[:1]
+    parts += learning_texts(status.learning)
+    parts += [status.utilization.line] if status.utilization else []
     if not math.isnan(status.score):
-        told.append(f"score {status.score:.1f}")
+        parts.append(f"score {status.score:.1f}")
     if status.wins:
         alone = any(map(is_alone, status.wins.values()))
         what = "evaluated" if alone else "win share of"
-        whose = f"{what} {weights(status)}" if status.evaluated >= 0 else what.removesuffix(" of")
+        whose = (
+            f"{what} {evaluated_weights(status)}"
+            if status.evaluated >= 0
+            else what.removesuffix(" of")
+        )
         wins = " ".join(f"{name} {shown_strength(one)}" for name, one in status.wins.items())
-        told.append(f"{whose}: {wins}")
+        parts.append(f"{whose}: {wins}")
     if status.league:
-        told.append(status.league)
-    return ", ".join([*told, left(status)])
+        parts.append(status.league)
+    return ", ".join([*parts, time_left(status)])
 
 
-def phase_line(status: Status, standing: PhaseProgress) -> str:
-    until = f", until {standing.until}" if standing.until else ""
-    number = f"{standing.phase}/{standing.num_phases}"
-    return f"{clock(status.seconds)} phase {number} {standing.name}{until}"
+def phase_line(status: Status, progress: PhaseProgress) -> str:
+    until = f", until {progress.until}" if progress.until else ""
+    return f"{clock(status.seconds)} phase {progress.phase}/{progress.num_phases} {progress.name}{until}"
 
 
 def evaluation_line(status: Status) -> str:
     """What the last evaluation found, in one line."""
-    found = ", ".join(
-        f"{name} {shown_strength(one)}" + (f" ({told})" if (told := interval(one)) else "")
+    result = ", ".join(
+        f"{name} {shown_strength(one)}" + (f" ({parts})" if (parts := interval(one)) else "")
         for name, one in status.wins.items()
     )
     best = ", the best so far" if status.best == status.evaluated else ""
-    return f"{clock(status.seconds)} evaluated {weights(status)}{best}: {found}"
+    return f"{clock(status.seconds)} evaluated {evaluated_weights(status)}{best}: {result}"
 
 
-def weights(status: Status) -> str:
+def evaluated_weights(status: Status) -> str:
     """Which weights the last evaluation measured, and how old they are by now."""
     ago = status.update - status.evaluated
     age = f" ({ago:,} update{'s' * (ago > 1)} ago)" if ago > 0 else ""
     return f"update {status.evaluated:,}{age}"
 
 
-def coming(status: Status) -> str:
+def next_evaluation(status: Status) -> str:
     """When the next evaluation comes."""
     if status.after:
         return ""
@@ -169,8 +174,8 @@ def coming(status: Status) -> str:
     return f"next evaluation in {clock(status.next_eval_s)}" if status.next_eval_s >= 0 else ""
 
 
-def kept(status: Status, *, over: bool = False) -> str:
-    """What was saved last, and how long ago if training goes on."""
+def last_saved(status: Status, *, over: bool = False) -> str:
+    """What was saved last, and how long ago if training continues."""
     if status.saved < 0:
         return ""
     ago = "" if over else f", {clock(status.seconds - status.saved_s)} ago"

@@ -41,7 +41,7 @@ class Display:
         self.panel: LivePanel | None = None
         self.statuses: dict[Path, Status] = {}
         """By run, as they are now."""
-        self.told: dict[Path, int] = {}
+        self.printed_evaluations: dict[Path, int] = {}
         """By run, the evaluation that was printed last."""
         self.phases: dict[Path, int] = {}
         """By run, the phase that was."""
@@ -66,7 +66,7 @@ class Display:
         if self.quiet:
             return
         if not self.statuses:
-            self._tell(status.told)
+            self._print_lines(status.notes)
         self.statuses[status.run] = status
         if self.panel:
             self.panel.look(list(self.statuses.values()))
@@ -76,7 +76,7 @@ class Display:
         except OSError:
             self.quiet = True
 
-    def _tell(self, lines: tuple[str, ...]) -> None:
+    def _print_lines(self, lines: tuple[str, ...]) -> None:
         """Say something once; above the panel, where there is one."""
         with contextlib.suppress(OSError):
             for text in lines:
@@ -87,17 +87,13 @@ class Display:
 
     def _print(self, status: Status) -> None:
         whose = f"{status.run.name}: " if len(self.statuses) > 1 else ""
-        if status.evaluated != self.told.get(status.run, -1):
-            self.told[status.run] = status.evaluated
+        if status.evaluated != self.printed_evaluations.get(status.run, -1):
+            self.printed_evaluations[status.run] = status.evaluated
             print(whose + evaluation_line(status), file=sys.stderr, flush=True)
-        standing = status.standing
-        if (
-            standing
-            and standing.num_phases > 1
-            and standing.phase != self.phases.get(status.run, 0)
-        ):
-            self.phases[status.run] = standing.phase
-            print(whose + phase_line(status, standing), file=sys.stderr, flush=True)
+        phase = status.phase_progress
+        if phase and phase.num_phases > 1 and phase.phase != self.phases.get(status.run, 0):
+            self.phases[status.run] = phase.phase
+            print(whose + phase_line(status, phase), file=sys.stderr, flush=True)
         due = time.monotonic() - self.last_line >= LINE_EVERY_S
         if status.after:  # nothing moves any more: once is enough
             due = status.after != self.after
@@ -111,9 +107,9 @@ class LivePanel:
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.seen: list[Status] = []
+        self.statuses: list[Status] = []
         self.machine = Machine()
-        self.at = 0.0
+        self.copied_at = 0.0
         self.over = False
         self.live = Live(
             console=console,
@@ -121,35 +117,35 @@ class LivePanel:
             get_renderable=self.draw,
             redirect_stdout=sys.stdout.isatty(),  # what goes into a file stays out of the panel
         )
-        self.held = ExitStack()
+        self.stack = ExitStack()
 
     def start(self) -> None:
-        self.held.enter_context(typing_unseen())
+        self.stack.enter_context(no_echo())
         self.live.start()
 
     def look(self, statuses: list[Status], *, now: bool = False) -> None:
         """Copy what there is to draw, if some time has passed or training is over."""
         now = now or any(status.after for status in statuses)
-        if not now and time.monotonic() - self.at < LOOK_EVERY_S:
+        if not now and time.monotonic() - self.copied_at < LOOK_EVERY_S:
             return
         self.machine = Machine(cores(), memory_used(), gpu_memory())
-        self.seen, self.at = copy.deepcopy(statuses), time.monotonic()
+        self.statuses, self.copied_at = copy.deepcopy(statuses), time.monotonic()
 
     def stop(self, statuses: list[Status]) -> None:
         """Draw the last state whole, where it stays, and give the terminal back."""
         self.over = True
         self.look(statuses, now=True)
-        with self.held, contextlib.suppress(OSError):  # the terminal may be gone
+        with self.stack, contextlib.suppress(OSError):  # the terminal may be gone
             self.live.stop()
             self.console.line()
 
     def draw(self) -> RenderableType:
         """Return the panel; its clocks go on between updates."""
-        if not self.seen:
+        if not self.statuses:
             return ""
-        since = 0.0 if self.over else time.monotonic() - self.at
+        since = 0.0 if self.over else time.monotonic() - self.copied_at
         width, height = self.console.size
-        shown = [later_status(status, since) for status in self.seen]
+        shown = [later_status(status, since) for status in self.statuses]
         panel = draw(shown, self.machine, width=width, height=height, over=self.over)
         return AsciiRenderable(panel) if is_ascii_only(self.console) else panel
 
@@ -173,7 +169,7 @@ def gpu_memory() -> tuple[int, int] | None:
 
 
 @contextlib.contextmanager
-def typing_unseen() -> Iterator[None]:
+def no_echo() -> Iterator[None]:
     """Keep what is typed off the screen: ^C behind the border would shift all that is redrawn."""
     before = terminal_modes()
     if before is None:

@@ -17,17 +17,17 @@ from sparring.draw.text_charts import bar, shorten_middle, sparkline
 from sparring.games.stats import format_stat
 from sparring.training.display.lines import (
     clock,
-    coming,
     count,
+    evaluated_weights,
     interval,
     is_alone,
-    kept,
-    learning_words,
-    left,
-    phase_told,
+    last_saved,
+    learning_texts,
+    next_evaluation,
+    phase_texts,
     shown_strength,
     size,
-    weights,
+    time_left,
 )
 from sparring.training.status import Status
 
@@ -105,50 +105,54 @@ def learned(statuses: Sequence[Status], width: int) -> Table:
         so_far, per_s = (sum(getattr(one, key) for one in statuses) for key in (made, rate))
         grid.add_row(label, count(so_far), f"{count(per_s)}/s")
     if len(statuses) == 1:
-        room = min(2 * SPARK, width - LABEL - VALUE - 3 * GAP)
-        grid.add_row("score", number(status.score), spark(status, "score", room))
-        grid.add_row("game length", number(status.length), spark(status, "length", room))
+        space = min(2 * SPARK, width - LABEL - VALUE - 3 * GAP)
+        grid.add_row("score", number(status.score), spark(status, "score", space))
+        grid.add_row("game length", number(status.length), spark(status, "length", space))
     return grid
 
 
-def color(found: Mapping[str, Any]) -> str:
+def color(result: Mapping[str, Any]) -> str:
     """Return green or red where a result differs from an equal's beyond chance."""
-    if is_alone(found):
+    if is_alone(result):
         return "bold"
-    if found["low"] > found["parity"]:
+    if result["low"] > result["parity"]:
         return "green"
-    return "red" if found["high"] < found["parity"] else "yellow"
+    return "red" if result["high"] < result["parity"] else "yellow"
 
 
-def strengths(status: Status, width: int, most: int, *, narrow: bool = False) -> RenderableType:
+def strengths(
+    status: Status, width: int, max_lines: int, *, narrow: bool = False
+) -> RenderableType:
     """Return the last evaluation against so many opponents, with a tick at what equals win."""
     if not status.wins:
         return Text("no evaluation yet", style="dim")
     label = min(max(map(len, status.wins)), 13 if narrow else NAME)
     alone = any(map(is_alone, status.wins.values()))
-    told = max(len(shown_strength(found)) for found in status.wins.values())
-    spread = 0 if narrow else max(len(interval(found)) for found in status.wins.values())
-    room = width - sum(size + GAP for size in (label, told, spread) if size)
-    trail = 0 if narrow else min(SPARK, room if alone else room * 2 // 5) - GAP
+    texts = max(len(shown_strength(result)) for result in status.wins.values())
+    spread = 0 if narrow else max(len(interval(result)) for result in status.wins.values())
+    space = width - sum(size + GAP for size in (label, texts, spread) if size)
+    trail = 0 if narrow else min(SPARK, space if alone else space * 2 // 5) - GAP
     grid = grid_of(label)
-    for name, found in list(status.wins.items())[:most]:
+    for name, result in list(status.wins.items())[:max_lines]:
         cells: list[RenderableType] = [Text(shorten_middle(name, label))]
         if not alone:
-            most = room - GAP - (trail + GAP if trail > 0 else 0)
-            drawn = bar(found["win"], min(most, 24), tick=found["parity"], style=color(found))
+            max_lines = space - GAP - (trail + GAP if trail > 0 else 0)
+            drawn = bar(
+                result["win"], min(max_lines, 24), tick=result["parity"], style=color(result)
+            )
             cells.append(drawn)
-        cells.append(Text(shown_strength(found), style=color(found)))
+        cells.append(Text(shown_strength(result), style=color(result)))
         if spread:
-            cells.append(Text(interval(found), style="dim"))
+            cells.append(Text(interval(result), style="dim"))
         if trail > 0:
-            cells.append(spark(status, f"eval/{name}", trail, parity=found["parity"]))
+            cells.append(spark(status, f"eval/{name}", trail, parity=result["parity"]))
         grid.add_row(*cells)
     parts = [] if narrow else [flow(strengths_title(status, alone), width, style="dim")]
-    return Group(*parts, grid, *and_more(len(status.wins) - most))
+    return Group(*parts, grid, *and_more(len(status.wins) - max_lines))
 
 
 def strengths_title(status: Status, alone: bool) -> list[str]:
-    when = f" of {weights(status)}" if status.evaluated >= 0 else ""
+    when = f" of {evaluated_weights(status)}" if status.evaluated >= 0 else ""
     if alone:
         return [f"score{when}"]
     equal = next(iter(status.wins.values()))["parity"]
@@ -167,22 +171,22 @@ def phases(status: Status) -> RenderableType:
     return Group(Text("where the time goes", style="dim"), grid)
 
 
-def phase_words(status: Status) -> list[str]:
+def share_texts(status: Status) -> list[str]:
     return [f"{name} {share:3.0%}" for name, share in status.phases.items()]
 
 
 def machine_info(status: Status, machine: Machine) -> list[tuple[str, str]]:
-    told = []
+    texts = []
     if not math.isnan(status.cpu_cores):
-        told.append(("CPU", f"{status.cpu_cores:.1f} of {machine.cores} cores"))
+        texts.append(("CPU", f"{status.cpu_cores:.1f} of {machine.cores} cores"))
     if machine.memory is not None:
-        told.append(("memory", size(machine.memory)))
+        texts.append(("memory", size(machine.memory)))
     if not math.isnan(status.gpu_share):
-        told.append(("GPU", f"{status.gpu_share:.0%}"))
+        texts.append(("GPU", f"{status.gpu_share:.0%}"))
     if machine.gpu_memory is not None:
         used, there = machine.gpu_memory
-        told.append(("GPU memory", f"{size(used)} of {size(there)}"))
-    return told
+        texts.append(("GPU memory", f"{size(used)} of {size(there)}"))
+    return texts
 
 
 def machine_grid(status: Status, machine: Machine) -> Table:
@@ -199,45 +203,47 @@ def speed_lines(status: Status, width: int) -> list[Text]:
     line = status.utilization.line
     if len(line) <= width:
         return [Text(line)]
-    told = flow([shorten_middle(part, width) for part in status.utilization.parts], width)
-    return [Text(one) for one in str(told).split("\n")]
+    texts = flow([shorten_middle(part, width) for part in status.utilization.parts], width)
+    return [Text(one) for one in str(texts).split("\n")]
 
 
-def loss_words(status: Status) -> list[str]:
+def loss_texts(status: Status) -> list[str]:
     return [f"{name} {value:.4f}" for name, value in status.losses.items()]
 
 
-def stat_words(status: Status) -> list[str]:
+def stat_texts(status: Status) -> list[str]:
     return [
         f"{name.replace('_', ' ')} {format_stat(value)}" for name, value in status.stats.items()
     ]
 
 
-def members(statuses: Sequence[Status], width: int, most: int) -> RenderableType:
+def members(statuses: Sequence[Status], width: int, max_lines: int) -> RenderableType:
     opponents = list(dict.fromkeys(name for status in statuses for name in status.wins))
     heads = ("score", *opponents, "best")
-    phased = any(status.standing and status.standing.num_phases > 1 for status in statuses)
+    phased = any(
+        status.phase_progress and status.phase_progress.num_phases > 1 for status in statuses
+    )
     named = ("phase",) if phased else ()
     table = Columns(("run", *named, *heads), numbers=heads, least=("best",), lines=False)
     names = short_names([status.run.name for status in statuses])
-    for status, run in zip(statuses[:most], names, strict=False):
-        found = [status.wins.get(name) for name in opponents]
+    for status, run in zip(statuses[:max_lines], names, strict=False):
+        result = [status.wins.get(name) for name in opponents]
         table.add_row(
             run,
-            *([status.standing.name if status.standing else "-"] if phased else []),
+            *([status.phase_progress.name if status.phase_progress else "-"] if phased else []),
             number(status.score),
-            *("-" if one is None else Text(shown_strength(one), color(one)) for one in found),
+            *("-" if one is None else Text(shown_strength(one), color(one)) for one in result),
             f"{status.best:,}" if status.best >= 0 else "-",
         )
-    return Group(table.fit(width)[0], *and_more(len(statuses) - most))
+    return Group(table.fit(width)[0], *and_more(len(statuses) - max_lines))
 
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Return names without the words that all of them begin with."""
-    words = [name.split("-") for name in names]
-    least = min(map(len, words)) - 1
-    same = next((at for at in range(least) if len({each[at] for each in words}) > 1), least)
-    return ["-".join(each[same:]) for each in words]
+    texts = [name.split("-") for name in names]
+    least = min(map(len, texts)) - 1
+    same = next((at for at in range(least) if len({each[at] for each in texts}) > 1), least)
+    return ["-".join(each[same:]) for each in texts]
 
 
 def draw(
@@ -250,31 +256,31 @@ def draw(
 ) -> RenderableType:
     """Draw a run, or the members of a population. over: nothing will come any more."""
     status = statuses[0]
-    standing = phase_told(status.standing) if len(statuses) == 1 else []
+    phase = phase_texts(status.phase_progress) if len(statuses) == 1 else []
     if width < SHORT or height < LOW:
-        most = max(height - SHORT_LINES - bool(standing), 1)
-        return short_form(statuses, width, most, over=over)
+        max_lines = max(height - SHORT_LINES - bool(phase), 1)
+        return short_form(statuses, width, max_lines, over=over)
     outer = min(width, WIDEST)
     inner = outer - 4
     parts = [head(status, inner)]
-    parts += [flow([shorten_middle(one, inner) for one in standing], inner)] if standing else []
+    parts += [flow([shorten_middle(one, inner) for one in phase], inner)] if phase else []
     parts += [Text()]
     lay_out = two_columns if outer >= TWO_COLUMNS else one_column
     speed = speed_lines(status, inner)
-    room = height - FIXED_LINES - len(standing) - len(speed)
-    parts += [*lay_out(statuses, machine, inner, max(room, 1)), *speed]
+    space = height - FIXED_LINES - len(phase) - len(speed)
+    parts += [*lay_out(statuses, machine, inner, max(space, 1)), *speed]
     if len(statuses) > 1:
-        parts += [Text(), members(statuses, inner, max(room, 1))]
-    elif room >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):
-        lines = [words for words in (stat_words(status), learning_words(status.learning)) if words]
-        parts += [Text(), *(flow(words, inner) for words in lines)]
-        parts += [flow(loss_words(status), inner, style="dim")]
+        parts += [Text(), members(statuses, inner, max(space, 1))]
+    elif space >= len(status.wins) + LOSS_LINES + bool(status.learning) + bool(status.stats):
+        lines = [texts for texts in (stat_texts(status), learning_texts(status.learning)) if texts]
+        parts += [Text(), *(flow(texts, inner) for texts in lines)]
+        parts += [flow(loss_texts(status), inner, style="dim")]
     parts += [Text(), flow(foot(statuses, over=over), inner, style="bold")]
     return Panel(
         Group(*parts),
         title=Text(shorten_middle(f"sparring {status.game}", inner - 4), style="bold not dim"),
         title_align="left",
-        subtitle=Text(shorten_middle(place(statuses), inner - 4), style="dim"),
+        subtitle=Text(shorten_middle(location(statuses), inner - 4), style="dim"),
         subtitle_align="left",
         width=outer,
         border_style="dim",
@@ -282,7 +288,7 @@ def draw(
 
 
 def two_columns(
-    statuses: Sequence[Status], machine: Machine, width: int, most: int
+    statuses: Sequence[Status], machine: Machine, width: int, max_lines: int
 ) -> list[RenderableType]:
     """Return what is learned on the left, what comes of it and where time goes on the right."""
     status, gap = statuses[0], 3
@@ -293,52 +299,54 @@ def two_columns(
     sides.add_column(width=right_width)
     right: list[RenderableType] = [phases(status)]
     if len(statuses) == 1:
-        right = [strengths(status, right_width, most), Text(), *right]
-    own = Group(learned(statuses, left_width), Text(), machine_grid(status, machine))
-    sides.add_row(own, Group(*right))
+        right = [strengths(status, right_width, max_lines), Text(), *right]
+    left_side = Group(learned(statuses, left_width), Text(), machine_grid(status, machine))
+    sides.add_row(left_side, Group(*right))
     return [sides]
 
 
 def one_column(
-    statuses: Sequence[Status], machine: Machine, width: int, most: int
+    statuses: Sequence[Status], machine: Machine, width: int, max_lines: int
 ) -> list[RenderableType]:
     status = statuses[0]
     parts: list[RenderableType] = [learned(statuses, width), Text()]
     if len(statuses) == 1:
-        parts += [strengths(status, width, most), Text()]
+        parts += [strengths(status, width, max_lines), Text()]
     uses = [f"{label} {value}" for label, value in machine_info(status, machine)]
-    return [*parts, flow(phase_words(status), width), flow(uses, width)]
+    return [*parts, flow(share_texts(status), width), flow(uses, width)]
 
 
-def short_form(statuses: Sequence[Status], width: int, most: int, *, over: bool) -> RenderableType:
+def short_form(
+    statuses: Sequence[Status], width: int, max_lines: int, *, over: bool
+) -> RenderableType:
     status = statuses[0]
     total = f" of {status.total_updates:,}" if status.total_updates else ""
     rate = count(sum(one.decisions_per_s for one in statuses))
     parts: list[RenderableType] = [
-        flow([shorten_middle(status.game, width), spent(status)], width),
+        flow([shorten_middle(status.game, width), time_text(status)], width),
         progress_bar(status, width),
         flow([f"update {status.update:,}{total}", f"{rate} decisions/s"], width),
     ]
-    if len(statuses) == 1 and status.standing:
-        told = phase_told(status.standing)[:1]
-        parts += [Text(shorten_middle(one, width)) for one in told]
+    if len(statuses) == 1 and status.phase_progress:
+        texts = phase_texts(status.phase_progress)[:1]
+        parts += [Text(shorten_middle(one, width)) for one in texts]
     if len(statuses) > 1:
-        parts.append(members(statuses, width, most))
+        parts.append(members(statuses, width, max_lines))
     else:
         if not math.isnan(status.score):
             score = f"score {status.score:.2f}   "
             parts.append(Text(score) + spark(status, "score", min(SPARK, width - len(score))))
-        parts.append(strengths(status, width, most, narrow=True))
+        parts.append(strengths(status, width, max_lines, narrow=True))
     return Group(*parts, flow(foot(statuses, over=over), width))
 
 
 def head(status: Status, width: int) -> RenderableType:
-    told = spent(status)
-    return progress_bar(status, width - len(told) - 3) + Text(f"   {told}")
+    texts = time_text(status)
+    return progress_bar(status, width - len(texts) - 3) + Text(f"   {texts}")
 
 
-def spent(status: Status) -> str:
-    return f"{clock(status.seconds)} gone, {left(status)}"
+def time_text(status: Status) -> str:
+    return f"{clock(status.seconds)} gone, {time_left(status)}"
 
 
 def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
@@ -348,12 +356,12 @@ def foot(statuses: Sequence[Status], *, over: bool) -> list[str]:
     return [
         status.message,
         status.league,
-        "" if over else coming(status),
-        kept(status, over=over),
+        "" if over else next_evaluation(status),
+        last_saved(status, over=over),
         best,
     ]
 
 
-def place(statuses: Sequence[Status]) -> str:
+def location(statuses: Sequence[Status]) -> str:
     run = statuses[0].run
     return str(run) if len(statuses) == 1 else f"{len(statuses)} runs in {run.parent}"

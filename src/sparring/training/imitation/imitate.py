@@ -39,7 +39,7 @@ from sparring.training.records.run import Run
 LINE_EVERY_S = 10.0
 IMITATED = "imitated"
 """The event of it."""
-OWN_LOTS = 0x7EAC
+BOT_SEED_SALT = 0x7EAC
 """Bots' games to learn from are others than those that the run plays."""
 
 
@@ -47,7 +47,7 @@ class ImitationDisplay:
     """Tells how far reading and learning are."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self.quiet, self.told = quiet, time.monotonic()
+        self.quiet, self.last_line = quiet, time.monotonic()
         self.bar: Bar | None = None
         if not quiet and sys.stderr is not None and sys.stderr.isatty():
             from rich.console import Console
@@ -79,17 +79,17 @@ class ImitationDisplay:
         self.echo(f"records: {count(positions)} positions of {count(games)} games, {seconds:.1f} s")
 
     def learned(self, standing: ImitationProgress) -> None:
-        self.show(f"imitation: {words(standing)}", standing.progress)
+        self.show(f"imitation: {progress_text(standing)}", standing.progress)
 
     def done(self, standing: ImitationProgress) -> None:
-        self.echo(f"imitated in {clock(standing.seconds)}: {words(standing)}")
+        self.echo(f"imitated in {clock(standing.seconds)}: {progress_text(standing)}")
 
     def show(self, what: str, progress: float) -> None:
         """Move the bar, or print a line if none was printed lately."""
         if self.bar:
             self.bar.update(self.task, completed=progress, description=what)
-        elif time.monotonic() - self.told > LINE_EVERY_S:
-            self.told = time.monotonic()
+        elif time.monotonic() - self.last_line > LINE_EVERY_S:
+            self.last_line = time.monotonic()
             self.echo(f"{what} ({progress:.0%})")
 
     def echo(self, line: str) -> None:
@@ -101,12 +101,12 @@ class ImitationDisplay:
             print(line, file=sys.stderr, flush=True)
 
 
-def words(standing: ImitationProgress) -> str:
-    told = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
-    told.append(f"loss {standing.moves:.3f}")
+def progress_text(standing: ImitationProgress) -> str:
+    parts = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
+    parts.append(f"loss {standing.moves:.3f}")
     if standing.measured:
-        told.append(f"{standing.measured['accuracy']:.1%} of held-out moves")
-    return ", ".join(told)
+        parts.append(f"{standing.measured['accuracy']:.1%} of held-out moves")
+    return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Imitated:
     course: Sequence[ImitationProgress]
 
 
-def pay_of(plan: Plan, rules: Rules) -> Pay:
+def reward_settings(plan: Plan, rules: Rules) -> Pay:
     hparams = PPOHparams.at(plan.settings[0], Moment(0, 0.0))
     return Pay(
         tuple(rules.weights(plan.rewards)),
@@ -128,7 +128,7 @@ def pay_of(plan: Plan, rules: Rules) -> Pay:
     )
 
 
-def check_alike(plan: Plan) -> None:
+def check_same_imitation(plan: Plan) -> None:
     first, several = plan.settings[0], len(plan.seeds) > 1
     if several and any(terms.flags or terms.rewards for terms in plan.first):
         raise ConfigError("imitate: all members imitate alike; vary neither flags nor rewards")
@@ -142,9 +142,9 @@ def read_decisions(
 ) -> tuple[Sources, Decisions]:
     rules = plan.rules
     sources = read_sources(rules, wanted.imitate)
-    tasks = tasks_of(sources, wanted.imitation.games, derive_seed(plan.seed, OWN_LOTS))
+    tasks = tasks_of(sources, wanted.imitation.games, derive_seed(plan.seed, BOT_SEED_SALT))
     decisions = make_decisions(
-        rules, pay_of(plan, rules), tasks, threads=plan.threads, tell=progress.read
+        rules, reward_settings(plan, rules), tasks, threads=plan.threads, tell=progress.read
     )
     return sources, decisions
 
@@ -153,10 +153,10 @@ def check_records(plan: Plan, wanted: RunPlan) -> str:
     """Read and play everything that --imitate names; return what was found, in a line."""
     with ImitationDisplay(quiet=True) as progress:
         sources, decisions = read_decisions(plan, wanted, progress)
-    named = [f"{len(sources.files):,} files"] if sources.files else []
+    files = [f"{len(sources.files):,} files"] if sources.files else []
     games = int(decisions.game[-1]) + 1
-    told = " and ".join([*named, *sources.bots])
-    return f"imitate: {len(decisions):,} positions of {games:,} games ({told})"
+    parts = " and ".join([*files, *sources.bots])
+    return f"imitate: {len(decisions):,} positions of {games:,} games ({parts})"
 
 
 def fresh_net(plan: Plan, learner: Learner) -> Net:
@@ -177,11 +177,11 @@ def imitate(
     plan: Plan, wanted: RunPlan, learner: Learner, *, quiet: bool = False
 ) -> tuple[Policy, Imitated]:
     """Let a copy of a learner's network learn from records; the learner itself does not change."""
-    check_alike(plan)
+    check_same_imitation(plan)
     with ImitationDisplay(quiet=quiet) as progress:
-        began = time.perf_counter()
+        started = time.perf_counter()
         sources, decisions = read_decisions(plan, wanted, progress)
-        read_s = time.perf_counter() - began
+        read_s = time.perf_counter() - started
         progress.made(len(decisions), int(decisions.game[-1]) + 1, read_s)
         net = fresh_net(plan, learner)
         cloning = BehaviorCloning(
@@ -216,7 +216,7 @@ def imitate(
     return policy, Imitated(facts, course)
 
 
-def take_over(learner: Learner, policy: Policy, members: int) -> None:
+def set_weights(learner: Learner, policy: Policy, members: int) -> None:
     """Begin with the weights of what was cloned; all else of fresh learners stays."""
     has_value_scale = float(policy.net.value_scale) != 1  # else the first update finds one
     weights = {name: value.detach().cpu() for name, value in policy.net.state_dict().items()}
@@ -228,7 +228,7 @@ def take_over(learner: Learner, policy: Policy, members: int) -> None:
         )
 
 
-def hold(plan: Plan, learner: Any, policy: Policy, weight: Schedule) -> None:
+def add_kl_penalty(plan: Plan, learner: Any, policy: Policy, weight: Schedule) -> None:
     """Hold a learner near to what was cloned, as long as the schedule says."""
     if all(value == 0 for value in weight.values):
         return
@@ -265,15 +265,15 @@ def begin_imitated(
         for run in runs:
             save_policy(policy, run.path / IMITATED_POLICY)
     if not resumed:
-        take_over(learner, policy, len(runs))
-    hold(plan, learner, policy, wanted.imitation.kl_weight)
+        set_weights(learner, policy, len(runs))
+    add_kl_penalty(plan, learner, policy, wanted.imitation.kl_weight)
     return imitated
 
 
-def tell_members(imitated: Imitated, members: Sequence[Member]) -> None:
+def record_imitation(imitated: Imitated, members: Sequence[Member]) -> None:
     """Write down how cloning went: an event, and curves that end before training begins."""
     last = imitated.course[-1]
     for member in members:
-        member.note(IMITATED, **imitated.facts)
+        member.record_event(IMITATED, **imitated.facts)
         for number, standing in enumerate(imitated.course, -len(imitated.course)):
             member.metrics.add(number, standing.curves, seconds=standing.seconds - last.seconds)

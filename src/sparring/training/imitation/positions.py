@@ -91,8 +91,8 @@ class Walk:
         replay = demonstration.replay
         self.rules, self.demonstration, self.pay = rules, demonstration, pay
         self.state = State(plain_rules(rules), replay.seed, pay.weights, game=replay.index)
-        if replay.setup and (wrong := self.state.set_up(replay.setup)):
-            raise ConfigError(f"{replay.source}: setup: {wrong}")
+        if replay.setup and (error := self.state.set_up(replay.setup)):
+            raise ConfigError(f"{replay.source}: setup: {error}")
         most = len(replay.actions) * rules.rows
         self.obs = np.zeros((most, rules.obs_bytes), np.uint8)
         self.mask = np.zeros((most, rules.actions), np.uint8)
@@ -131,8 +131,8 @@ class Walk:
             self.steps += 1
         try:
             state.apply(moves[0] if rules.rows == 1 else np.array(moves))
-        except SparringError as wrong:
-            raise ConfigError(f"{self.where(number)}: {wrong}") from None
+        except SparringError as error:
+            raise ConfigError(f"{self.where(number)}: {error}") from None
         self.reward[self.steps - 1] += state.rewards_by_role
         if forced:
             for seat in seats:

@@ -69,7 +69,7 @@ def whose(algo: str, mode: str, section: str, key: str) -> str:
     if algo == "dqn" and section == "replay":
         return f"{of}; dqn.mode {mode} learns from fresh rollouts alone; leave it out"
     if algo not in SECTIONS:
-        return f"{of}; {algo} is a learner of your own, whose settings are --algo-set key=value"
+        return f"{of}; {algo} is a custom learner, whose settings are --algo-set key=value"
     if section == "replay":
         return f"{of}; the algorithm is {algo}, which learns from fresh rollouts alone"
     there = {field.name for field in fields(getattr(TrainConfig(), algo))}

@@ -166,9 +166,9 @@ def within_memory(plan: Plan) -> Iterator[None]:
     collect, critic = plan.collect, getattr(plan.settings[0], "critic_hidden", ())
     try:
         yield
-    except (MemoryError, RuntimeError) as wrong:
-        out = isinstance(wrong, MemoryError | torch.OutOfMemoryError)
-        if not out and "allocate memory" not in str(wrong):
+    except (MemoryError, RuntimeError) as error:
+        out = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if not out and "allocate memory" not in str(error):
             raise
         raise ConfigError(
             f"out of memory with collect.games {collect.games}, collect.steps {collect.steps} and "

@@ -24,7 +24,7 @@ from sparring.learn.plan import Participants, pays_apart
 from sparring.pools.custom.base import CustomPool
 from sparring.training.budget import BUDGETS, COUNTED
 from sparring.training.planning.custom import rules_of
-from sparring.training.planning.participants import pinned
+from sparring.training.planning.participants import pin_checkpoints
 from sparring.training.planning.settings import merged
 
 MAY_DIFFER = (
@@ -43,13 +43,13 @@ def curriculum_of(
     check_any_reward(rules, rewards)
     flags = scheduled_flags(rules, config.set)
     check_flags(rules, flags)
-    own = Phase(
+    base = Phase(
         SINGLE_PHASE,
         flags=flags,
         rewards=rewards,
         starts=config.starts or None,
     )
-    return Curriculum(rules, phases or (Phase(SINGLE_PHASE),), participants.seatings, own)
+    return Curriculum(rules, phases or (Phase(SINGLE_PHASE),), participants.seatings, base)
 
 
 def check_custom(pool: CustomPool, curriculum: Curriculum, *, named: bool) -> None:
@@ -58,13 +58,13 @@ def check_custom(pool: CustomPool, curriculum: Curriculum, *, named: bool) -> No
     for number, phase in enumerate(curriculum.phases, start=1):
         where = f"phase {number} {phase.name!r}"
         unfit = {
-            "starts": (phase.starts, "its own reset decides where games begin"),
-            "until": (phase.until and not named, "given as an object, and nobody measures it"),
+            "starts": (phase.starts, "its reset decides where games start"),
+            "until": (phase.until and not named, "given as an object, which is not evaluated"),
         }
         for key, (given, why) in unfit.items():
             if given:
                 raise ConfigError(
-                    f"{where}: {key}: {name} is your own environment, {why}; leave it out"
+                    f"{where}: {key}: {name} is a custom environment, {why}; leave it out"
                 )
         for flag in sorted(flags.difference(phase.flags)):
             raise ConfigError(
@@ -81,8 +81,12 @@ def with_phases(config: TrainConfig) -> TrainConfig:
     given = read_curriculum(config.curriculum, config.game, config.algo)
     if any(getattr(config, kind) for kind in COUNTED):  # what somebody gives goes before the file
         given = {key: value for key, value in given.items() if key not in BUDGETS}
-    kept = {"game": config.game, "algo": config.algo, "set": [*given.get("set", ()), *config.set]}
-    result: TrainConfig = merged(config, {**given, **kept}, config.curriculum)
+    fixed_settings = {
+        "game": config.game,
+        "algo": config.algo,
+        "set": [*given.get("set", ()), *config.set],
+    }
+    result: TrainConfig = merged(config, {**given, **fixed_settings}, config.curriculum)
     return result
 
 
@@ -91,14 +95,14 @@ def absolute_phases(config: TrainConfig, rules: Rules) -> tuple[str, ...]:
     if not config.phases:
         return ()
     read_phases(rules, config)  # what is wrong is named with its line
-    return tuple(as_json(pinned_in(rules, json.loads(phase))) for phase in config.phases)
+    return tuple(as_json(pin_phase(rules, json.loads(phase))) for phase in config.phases)
 
 
-def pinned_in(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
+def pin_phase(rules: Rules, phase: Mapping[str, Any]) -> dict[str, Any]:
     """A phase with checkpoints for runs, and whole paths of files."""
     result = dict(phase)
     if who := phase.get("opponents"):
-        result["opponents"] = list(pinned(rules, opponent_texts(who)))
+        result["opponents"] = list(pin_checkpoints(rules, opponent_texts(who)))
     if phase.get("starts"):
         result["starts"] = [
             with_absolute_path(word) for word in parse_texts(phase["starts"], "starts")
@@ -146,9 +150,11 @@ def differing(rules: Rules, theirs: Rules) -> dict[str, Any]:
     return {name: value for name, value in other.items() if mine.get(name) != value}
 
 
-def first_overrides(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tuple[Overrides, ...]:
+def first_overrides(
+    base: Sequence[Rules], curricula: Sequence[Curriculum]
+) -> tuple[Overrides, ...]:
     """What the first games of every member begin under: what is its own, and its first phase."""
-    overrides = member_overrides(own, curricula)
+    overrides = member_overrides(base, curricula)
     if all(curriculum.is_constant for curriculum in curricula):
         return overrides
     begun = [
@@ -159,13 +165,13 @@ def first_overrides(own: Sequence[Rules], curricula: Sequence[Curriculum]) -> tu
 
 
 def member_overrides(
-    own: Sequence[Rules], curricula: Sequence[Curriculum]
+    base: Sequence[Rules], curricula: Sequence[Curriculum]
 ) -> tuple[Overrides, ...]:
     """What every member's games begin under besides the first one's; none where nobody differs."""
     paid = [one.rewards_at(0, START, START) for one in curricula]
     overrides = []
-    for rules, rewards in zip(own, paid, strict=True):
-        flags = differing(own[0], rules)
+    for rules, rewards in zip(base, paid, strict=True):
+        flags = differing(base[0], rules)
         weights = None if rewards == paid[0] else rewards or weights_of(rules)
         overrides.append(Overrides(flags=flags or None, rewards=weights))
     return tuple(overrides) if any(one != Overrides() for one in overrides) else ()
@@ -181,8 +187,8 @@ def check_same_chains(paid: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def under_phase(own: Overrides, phase: Overrides) -> Overrides:
+def under_phase(base: Overrides, phase: Overrides) -> Overrides:
     """What a member's games begin under, where a first phase has its say, too."""
-    said = {name: value for name, value in vars(phase).items() if value is not None}
-    flags = {**(own.flags or {}), **(phase.flags or {})}
-    return replace(own, **{**said, "flags": flags or None})
+    overrides = {name: value for name, value in vars(phase).items() if value is not None}
+    flags = {**(base.flags or {}), **(phase.flags or {})}
+    return replace(base, **{**overrides, "flags": flags or None})

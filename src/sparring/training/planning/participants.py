@@ -58,11 +58,14 @@ def participants_of(
             f"opponents: {', '.join(missing)} came from the program that began this run; give them "
             "again: sparring.resume(run, opponents=[...])"
         )
-    own = read_lineups(rules, list(given) or list(config.opponents), scheduled=True)
-    check_weights([weight_of(table) for table in own])
+    lineups = read_lineups(rules, list(given) or list(config.opponents), scheduled=True)
+    check_weights([weight_of(table) for table in lineups])
     named = [phase.opponents for phase in phases] or [None]
     return ParticipantsBuilder(rules, config, nets).cast(
-        [own if words is None else read_lineups(rules, words, scheduled=True) for words in named]
+        [
+            lineups if words is None else read_lineups(rules, words, scheduled=True)
+            for words in named
+        ]
     )
 
 
@@ -70,7 +73,7 @@ def weight_of(table: LineupSpec) -> Schedule:
     return table.schedule or Schedule.constant(table.weight)
 
 
-def told(given: Sequence[Any]) -> tuple[str, ...]:
+def opponent_texts(given: Sequence[Any]) -> tuple[str, ...]:
     """What the file of a run says of opponents that only its program has."""
     return tuple(word if isinstance(word, str) else f"{GIVEN}{shown(word)}" for word in given)
 
@@ -81,17 +84,17 @@ def shown(word: Any) -> str:
     return str(word) if isinstance(word, str | int | float) else name_of(word)
 
 
-def pinned(rules: Rules, words: Sequence[str]) -> tuple[str, ...]:
+def pin_checkpoints(rules: Rules, words: Sequence[str]) -> tuple[str, ...]:
     """The same words with checkpoints for runs: `latest` is another run tomorrow."""
     found = []
     for word in words:
         who, equals, weight = word.rpartition("=") if "=" in word else (word, "", "")
-        names = [pinned_name(rules, name) for name in who.split(",")]
+        names = [pin_checkpoint(rules, name) for name in who.split(",")]
         found.append(f"{','.join(names)}{equals}{weight}")
     return tuple(found)
 
 
-def pinned_name(rules: Rules, name: str) -> str:
+def pin_checkpoint(rules: Rules, name: str) -> str:
     """A player's word, with a checkpoint or file for what lies on the disk."""
     (table,) = read_lineups(rules, [name])
     policies = [who for who in table.players if who.kind == "policy"]
@@ -243,10 +246,11 @@ def mix_of(who: PlayerSpec) -> str:
 def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
     """Whether a policy has the network of the learner (by role, where it has several)."""
     theirs = policy.net
-    own = {role: one.config for role, one in nets_by_role(theirs)}
-    if own or roles:
-        return own.keys() == roles.keys() and all(
-            replace(mine, sparse=roles[role].sparse) == roles[role] for role, mine in own.items()
+    lineups = {role: one.config for role, one in nets_by_role(theirs)}
+    if lineups or roles:
+        return lineups.keys() == roles.keys() and all(
+            replace(mine, sparse=roles[role].sparse) == roles[role]
+            for role, mine in lineups.items()
         )
     alike = replace(theirs.config, sparse=net.sparse) == net
     remembers = theirs.inputs.memory == memory_bytes_of(rules, net)

@@ -54,7 +54,7 @@ def choose_placement(config: TrainConfig, asked: Iterable[FeatureRequest]) -> Pl
         if config.pool == "cuda" and not only_opponents(asked):
             raise ConfigError(f"pool cuda: {'; '.join(way.because)}; leave it out")
         # There every policy is called by itself.
-        warn(f"slower than it could be, with games on the CPU: {'; '.join(way.because)}")
+        warn(f"slower, because the games run on the CPU: {'; '.join(way.because)}")
     return Placement(device, CPU, False, "; ".join(way.because))
 
 
@@ -63,10 +63,12 @@ def why_nowhere(names: Sequence[str], asked: Sequence[FeatureRequest]) -> str:
         for ability in one.feature.needs.get(PLACE, ()):
             if all(ability not in PLACES[name].offers for name in names):
                 needed = ABILITIES[PLACE][ability]
-                return lacking(one, needed, f"this run's place ({PLACES[names[0]].shown})", "")
+                return lacking(
+                    one, needed, f"this run's device layout ({PLACES[names[0]].shown})", ""
+                )
     lacks = {name: missing(PLACES[name], PLACE, asked) for name in names}
-    said = (f"{', '.join(typed)} with {PLACES[name].shown}" for name, typed in lacks.items())
-    return f"there is no place for this run: not {'; not '.join(said)}; leave one of them out"
+    texts = (f"{', '.join(typed)} with {PLACES[name].shown}" for name, typed in lacks.items())
+    return f"this run fits no device layout: not {'; not '.join(texts)}; leave one of them out"
 
 
 def only_opponents(asked: Iterable[FeatureRequest]) -> bool:

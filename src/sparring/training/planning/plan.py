@@ -59,9 +59,9 @@ from sparring.training.planning.roles import nets_by_role, read_roles
 from sparring.training.planning.settings import check_against
 
 UNFIT = {
-    "set": "whoever made it has set its flags",
-    "pool": "it is stepped where it was made",
-    "starts": "its own reset decides where games begin",
+    "set": "its flags are set by its code",
+    "pool": "it is stepped where it was created",
+    "starts": "its reset decides where games start",
 }
 """Settings that mean nothing to an environment of somebody's own, and why."""
 
@@ -199,7 +199,7 @@ def check_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | N
         check_stop(member.eval, rules)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
-            f"algo_set is for a learner of your own; {config.algo} has the settings "
+            f"algo_set is for a custom learner; {config.algo} has the settings "
             f"{' and '.join(SECTIONS[config.algo])}"
         )
 
@@ -255,10 +255,13 @@ def check_fitting(config: TrainConfig, rules: Rules) -> None:
     if not by_factory(config):
         for name in ("every_s", "every_decisions", "against", "target", "patience", "stop"):
             values = getattr(config.eval, name), getattr(usual.eval, name)
-            unfit[f"eval.{name}"] = (*values, "given as an object, which nobody else can measure")
+            unfit[f"eval.{name}"] = (
+                *values,
+                "given as an object, which other processes cannot evaluate",
+            )
     for name, (given, default, why) in unfit.items():
         if given != default and (name, given) != ("pool", CPU):
             shown = ", ".join(map(str, given)) if isinstance(given, tuple) else given
             raise ConfigError(
-                f"{name} {shown}: {rules.name} is your own environment, {why}; leave it out"
+                f"{name} {shown}: {rules.name} is a custom environment, {why}; leave it out"
             )

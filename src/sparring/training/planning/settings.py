@@ -26,7 +26,7 @@ from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.make import EnvInfo
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
-from sparring.training.budget import COUNTED, only_one
+from sparring.training.budget import COUNTED, only_budget
 from sparring.training.planning.algorithms import (
     OF_ALGORITHMS,
     check_custom,
@@ -143,13 +143,13 @@ def with_preset(
 
 def budget_of(config: TrainConfig) -> tuple[str, float]:
     """Return what ends a run: minutes, updates, decisions or episodes, and how many in all."""
-    kind = only_one({kind: getattr(config, kind) for kind in COUNTED}) or "minutes"
+    kind = only_budget({kind: getattr(config, kind) for kind in COUNTED}) or "minutes"
     return kind, getattr(config, kind)
 
 
 def replace_budget(config: TrainConfig, given: Mapping[str, float]) -> TrainConfig:
     """Let a budget that somebody gives go before that of a preset, a file or an earlier time."""
-    return replace(config, updates=0, decisions=0, episodes=0) if only_one(given) else config
+    return replace(config, updates=0, decisions=0, episodes=0) if only_budget(given) else config
 
 
 @contextmanager
@@ -157,8 +157,8 @@ def said_by(where: str) -> Iterator[None]:
     """Put where a setting stands in front of what is wrong with it."""
     try:
         yield
-    except ConfigError as wrong:
-        raise ConfigError(f"{where}: {wrong}") from None
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
 
 
 def read_file(file: str) -> dict[str, Any]:
@@ -176,20 +176,20 @@ def read_toml(file: str) -> dict[str, Any]:
     """Read a TOML file; whatever keeps it from being one is said in a line."""
     try:
         return tomllib.loads(Path(file).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as wrong:
-        raise ConfigError(why_unreadable(file, wrong)) from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(why_unreadable(file, error)) from None
 
 
-def why_unreadable(file: str, wrong: Exception) -> str:
-    if isinstance(wrong, RecursionError):
+def why_unreadable(file: str, error: Exception) -> str:
+    if isinstance(error, RecursionError):
         return f"{file} is nested too deeply; use tables of settings"
-    if isinstance(wrong, OSError):
-        return f"cannot read {file}: {wrong.strerror or wrong}"
-    if isinstance(wrong, UnicodeDecodeError):
+    if isinstance(error, OSError):
+        return f"cannot read {file}: {error.strerror or error}"
+    if isinstance(error, UnicodeDecodeError):
         return f"{file} is not text in UTF-8; give a TOML file"
-    if isinstance(wrong, tomllib.TOMLDecodeError):
-        return f"{file} is not TOML: {wrong}"
-    return f"cannot read {file!r}: {wrong}"
+    if isinstance(error, tomllib.TOMLDecodeError):
+        return f"{file} is not TOML: {error}"
+    return f"cannot read {file!r}: {error}"
 
 
 def members_of(config: TrainConfig) -> list[TrainConfig]:

@@ -61,11 +61,11 @@ def write_labels(run: Path, labels: Labels) -> None:
     data = json.dumps(asdict(labels), ensure_ascii=False, indent=1) + "\n"
     try:
         write_atomic(run / FILE, data.encode())
-    except OSError as wrong:
+    except OSError as error:
         raise SparringError(
-            f"cannot write {FILE} of {run.name}: {wrong.strerror or wrong}; check who may write "
+            f"cannot write {FILE} of {run.name}: {error.strerror or error}; check who may write "
             "there"
-        ) from wrong
+        ) from error
 
 
 def label(
@@ -74,12 +74,12 @@ def label(
     """Return the labels of a run as they would be after a change; nothing is written."""
     try:
         before = read_labels(run)
-    except (OSError, ValueError) as wrong:
-        why = getattr(wrong, "strerror", None) or wrong
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
         raise ConfigError(
             f"{FILE} of {run.name} cannot be read: {why}; remove the file to begin anew"
         ) from None
     try:
         return before.changed(note, add, drop)
-    except ValueError as wrong:
-        raise ConfigError(str(wrong)) from None
+    except ValueError as error:
+        raise ConfigError(str(error)) from None

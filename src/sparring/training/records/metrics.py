@@ -63,7 +63,7 @@ class MetricsWriter:
     """Takes numbers without waiting; a thread writes them in batches.
 
     What cannot be written, because a disk is full, is kept and tried again with the next batch:
-    training goes on, and a warning says so once.
+    training continues, and a warning says so once.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class MetricsWriter:
         wanted = [(tensorboard, TensorBoard), (wandb, WeightsAndBiases), (csv, MetricsTable)]
         self._sinks = [make(run_folder) for asked, make in wanted if asked]
         self._queue: queue.SimpleQueue[MetricsRow | threading.Event | None] = queue.SimpleQueue()
-        self._late: list[MetricsRow] = []
-        self._waiting: set[Sink] = set()
+        self._unwritten: list[MetricsRow] = []
+        self._deferred: set[Sink] = set()
         """Sinks that have said that a disk is full."""
-        self._wrong: list[str] = []
+        self._messages: list[str] = []
         try:
             connect(run_folder).close()
-        except (sqlite3.Error, OSError) as wrong:
-            raise MetricsError(explain(run_folder, wrong)) from wrong
+        except (sqlite3.Error, OSError) as error:
+            raise MetricsError(explain(run_folder, error)) from error
         self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
         self._thread.start()
 
@@ -101,13 +101,13 @@ class MetricsWriter:
     def add(self, update: int, values: Mapping[str, float], *, seconds: float) -> None:
         """Note values of an update, `seconds` of training into the run. Never waits for a disk."""
         numbers = {name: float(value) for name, value in values.items()}
-        wrong = [name for name, value in numbers.items() if not math.isfinite(value)]
-        self.nonfinite.update(wrong)
-        kept: dict[str, float | None] = {**numbers, **dict.fromkeys(wrong)}
-        self._queue.put(MetricsRow(int(update), kept, float(seconds), time.time()))
-        self._tell()
+        nonfinite = [name for name, value in numbers.items() if not math.isfinite(value)]
+        self.nonfinite.update(nonfinite)
+        stored: dict[str, float | None] = {**numbers, **dict.fromkeys(nonfinite)}
+        self._queue.put(MetricsRow(int(update), stored, float(seconds), time.time()))
+        self._emit_warnings()
 
-    def say(self, update: int, name: str, text: str, *, seconds: float) -> None:
+    def add_text(self, update: int, name: str, text: str, *, seconds: float) -> None:
         """Note words, for those who show them."""
         self._queue.put(MetricsRow(int(update), {}, float(seconds), time.time(), {name: text}))
 
@@ -117,7 +117,7 @@ class MetricsWriter:
         self._queue.put(written)
         while not written.wait(0.1) and self._thread.is_alive():
             pass
-        self._tell()
+        self._emit_warnings()
 
     def truncate_after(self, update: int) -> None:
         """Forget what came after an update, before a run goes on from there."""
@@ -125,8 +125,8 @@ class MetricsWriter:
         try:
             with closing(connect(self.folder)) as db, db:
                 db.execute("DELETE FROM metrics WHERE update_number > ?", (update,))
-        except sqlite3.Error as wrong:
-            raise MetricsError(explain(self.folder, wrong)) from wrong
+        except sqlite3.Error as error:
+            raise MetricsError(explain(self.folder, error)) from error
         for sink in self._sinks:
             sink.truncate_after(update)
 
@@ -134,49 +134,49 @@ class MetricsWriter:
         """Write what is left and end the thread."""
         self._queue.put(None)
         self._thread.join()
-        if self._late:
-            first, last = self._late[0].update, self._late[-1].update
-            self._wrong.append(f"the curves of updates {first} to {last} could not be written")
-        self._tell()
+        if self._unwritten:
+            first, last = self._unwritten[0].update, self._unwritten[-1].update
+            self._messages.append(f"the curves of updates {first} to {last} could not be written")
+        self._emit_warnings()
 
-    def _tell(self) -> None:
+    def _emit_warnings(self) -> None:
         """Warn in the thread that trains, so that the display is not torn."""
-        told, self._wrong = self._wrong, []
-        for text in told:
+        messages, self._messages = self._messages, []
+        for text in messages:
             warn(text)
 
     @phase("recording")
     def _work(self) -> None:
         more = True
         while more:
-            rows, waiting, more = self._take()
-            self._keep(rows)
-            self._show(rows)
-            for event in waiting:
+            rows, flushes, more = self._take()
+            self._store(rows)
+            self._write_sinks(rows)
+            for event in flushes:
                 event.set()
         for sink in self._sinks:
             try:
                 sink.close()
-            except WriteDeferredError as wrong:
-                self._wrong.append(str(wrong))
+            except WriteDeferredError as error:
+                self._messages.append(str(error))
             except Exception:  # the numbers are in SQLite by now
                 continue
         with suppress(sqlite3.Error), closing(connect(self.folder)) as db:
             # Readers then need no files beside this one.
             db.execute("PRAGMA journal_mode = DELETE")
 
-    def _keep(self, rows: list[MetricsRow]) -> None:
+    def _store(self, rows: list[MetricsRow]) -> None:
         """Put rows into SQLite, behind those that are still waiting."""
-        rows = [*self._late, *rows]
+        rows = [*self._unwritten, *rows]
         try:
             self._write(rows)
-        except (sqlite3.Error, OSError) as wrong:
-            if not self._late:
-                text = f"{explain(self.folder, wrong)}; training goes on, they are kept for now"
-                self._wrong.append(text)
-            self._late = rows[-MAX_BUFFERED:]
+        except (sqlite3.Error, OSError) as error:
+            if not self._unwritten:
+                text = f"{explain(self.folder, error)}; training continues, they are kept for now"
+                self._messages.append(text)
+            self._unwritten = rows[-MAX_BUFFERED:]
         else:
-            self._late = []
+            self._unwritten = []
 
     def _write(self, rows: list[MetricsRow]) -> None:
         if rows:
@@ -186,20 +186,20 @@ class MetricsWriter:
                     ((r.update, n, v, r.seconds) for r in rows for n, v in r.values.items()),
                 )
 
-    def _show(self, rows: list[MetricsRow]) -> None:
+    def _write_sinks(self, rows: list[MetricsRow]) -> None:
         """Hand rows to the other places; one that fails gets no more, unless it keeps them."""
         for sink in list(self._sinks) if rows else []:
             try:
                 sink.write(rows)
-                self._waiting.discard(sink)
-            except WriteDeferredError as wrong:
-                if sink not in self._waiting:
-                    self._wrong.append(f"{wrong}; training goes on, they are kept for now")
-                self._waiting.add(sink)
-            except Exception as wrong:
+                self._deferred.discard(sink)
+            except WriteDeferredError as error:
+                if sink not in self._deferred:
+                    self._messages.append(f"{error}; training continues, they are kept for now")
+                self._deferred.add(sink)
+            except Exception as error:
                 self._sinks.remove(sink)
                 name = type(sink).__name__
-                self._wrong.append(f"{name} gets no more values, training goes on: {wrong}")
+                self._messages.append(f"{name} gets no more values, training continues: {error}")
 
     def _take(self) -> tuple[list[MetricsRow], list[threading.Event], bool]:
         """Wait for something to write, then a little longer, unless somebody waits for it."""
@@ -235,14 +235,14 @@ def copy(run_folder: Path, other: Path) -> None:
         mine.backup(theirs)
 
 
-def explain(run_folder: Path, wrong: Exception) -> str:
+def explain(run_folder: Path, error: Exception) -> str:
     """Say what failed and what to do."""
-    if isinstance(wrong, (TypeError, ValueError, OverflowError)):
-        wrong = ValueError(f"the database is malformed: {wrong}")
-    text = f"metrics of {run_folder}: {wrong}"
-    if "full" in str(wrong):
+    if isinstance(error, (TypeError, ValueError, OverflowError)):
+        error = ValueError(f"the database is malformed: {error}")
+    text = f"metrics of {run_folder}: {error}"
+    if "full" in str(error):
         return f"{text}; free some space on this disk"
-    if any(word in str(wrong) for word in DAMAGED):
+    if any(word in str(error) for word in DAMAGED):
         return f"{text}; move {FILE} away, the run goes on without its past curves"
     return f"{text}; check that the folder is there, can be written and has space"
 
@@ -258,7 +258,7 @@ def read(
     """
     which = f"AND ({' OR '.join(['name GLOB ?'] * len(only))})" if only else ""
     query = f"{ROWS} WHERE update_number >= ? {which} ORDER BY 1, 2"
-    return ask(run_folder, query, (since, *only), timeout_s)
+    return query_curves(run_folder, query, (since, *only), timeout_s)
 
 
 def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str, Curve]:
@@ -278,7 +278,9 @@ def curves_of(rows: Sequence[tuple[str, int, float, float | None]]) -> dict[str,
 
 def read_last(run_folder: Path, name: str, *, timeout_s: float = LIMIT_S) -> dict[str, Curve]:
     """Return a curve with nothing but its last point, {} without one: a quick look."""
-    return ask(run_folder, f"{ROWS} WHERE name = ? ORDER BY 2 DESC LIMIT 1", (name,), timeout_s)
+    return query_curves(
+        run_folder, f"{ROWS} WHERE name = ? ORDER BY 2 DESC LIMIT 1", (name,), timeout_s
+    )
 
 
 def last(run_folder: Path, name: str) -> tuple[int, float] | None:
@@ -288,7 +290,7 @@ def last(run_folder: Path, name: str) -> tuple[int, float] | None:
     return None
 
 
-def ask(
+def query_curves(
     run_folder: Path, query: str, values: Sequence[str | int], timeout_s: float
 ) -> dict[str, Curve]:
     """Ask a file that somebody may be writing; one that has just begun knows nothing."""
@@ -300,5 +302,5 @@ def ask(
             return curves_of(db.execute(query, values).fetchall())
     except EmptyDatabaseError:
         return {}
-    except (sqlite3.Error, TypeError, ValueError, OverflowError) as wrong:
-        raise MetricsError(explain(run_folder, wrong)) from wrong
+    except (sqlite3.Error, TypeError, ValueError, OverflowError) as error:
+        raise MetricsError(explain(run_folder, error)) from error

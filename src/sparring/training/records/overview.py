@@ -34,7 +34,7 @@ from sparring.store.text_files import read_json as parse_json
 from sparring.store.text_files import read_toml
 from sparring.training.budget import COUNTED
 from sparring.training.records import labels, metrics
-from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS, is_held
+from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS, is_locked
 from sparring.training.records.strength import (
     Strength,
     best_opponent,
@@ -87,8 +87,8 @@ class Overview:
             raise ValueError(f"it holds no {kind.__name__}")
         except FileNotFoundError:
             return kind()
-        except Exception as wrong:  # of others' files; parsers were not written for all of them
-            self.note(name, told(wrong))
+        except Exception as error:  # of others' files; parsers were not written for all of them
+            self.note(name, told(error))
             return kind()
 
     def note(self, name: str, why: str) -> None:
@@ -113,8 +113,8 @@ class Overview:
         """Its decisions and evaluations over time, nothing if they cannot be read."""
         try:
             return self.read_curves()
-        except metrics.MetricsError as wrong:
-            self.note(metrics.FILE, told(wrong.__cause__ or wrong))  # without where the run lies
+        except metrics.MetricsError as error:
+            self.note(metrics.FILE, told(error.__cause__ or error))  # without where the run lies
             return {}
 
     def read_curves(self) -> dict[str, metrics.Curve]:
@@ -138,7 +138,7 @@ class Overview:
 
     @cached_property
     def state(self) -> str:
-        if is_held(self.path / LOCK):
+        if is_locked(self.path / LOCK):
             return "running"
         if self.trouble:
             return "damaged"
@@ -282,8 +282,8 @@ class Overview:
         """As JSON has it. A run of which something cannot be told is damaged, whatever it is."""
         try:
             return self.known()
-        except Exception as wrong:  # one odd folder must not hide all others
-            return {**self.unknown(), "state": "damaged", "trouble": told(wrong)}
+        except Exception as error:  # one odd folder must not hide all others
+            return {**self.unknown(), "state": "damaged", "trouble": told(error)}
 
     def known(self) -> dict[str, Any]:
         return {
@@ -385,11 +385,11 @@ def read_json(path: Path) -> Any:
         return None
 
 
-def told(wrong: BaseException) -> str:
+def told(error: BaseException) -> str:
     """Return in one short line why something cannot be read."""
-    text = getattr(wrong, "strerror", None) or str(wrong)
-    line = " ".join(str(text).split()) or type(wrong).__name__
-    if isinstance(wrong, KeyError):
+    text = getattr(error, "strerror", None) or str(error)
+    line = " ".join(str(text).split()) or type(error).__name__
+    if isinstance(error, KeyError):
         line = f"it has no {line}"
     return line if len(line) <= LONGEST_TROUBLE else f"{line[:LONGEST_TROUBLE]}..."
 

@@ -39,11 +39,11 @@ from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST,
 from sparring.store.lookup import find_run
 from sparring.training.records import metrics
 
-LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
+NAME_LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"
 """Without those that look alike."""
 LOCK = ".lock"
 """Held by the process that trains or measures the run; it says which one that is, and where."""
-LOOKED_AT_S = 0.2
+LOCK_WAIT_S = 0.2
 """How long to wait for the lock: who only asks whether it is held has it for a moment."""
 EVENTS = "events.json"
 """What came from beside, with the update at which it took effect."""
@@ -55,7 +55,7 @@ NETWORK = "network.json"
 """How large its network is: layers, parameters, multiply-accumulates; how it is computed."""
 ORIGIN = "origin.json"
 """Where a run begins that is not from scratch."""
-OTHERS = ("wandb",)
+EXTERNAL_FOLDERS = ("wandb",)
 """Folders of a run that other programs write, with links to their own logs."""
 MAX_CONFIG = 4 * 2**20
 """Bytes of the largest file of settings that is read."""
@@ -92,7 +92,7 @@ class Run:
         *,
         name: str = "",
         made_by: str = "",
-        told: str = "",
+        comment: str = "",
         fill: Callable[[Path], None] | None = None,
     ) -> Run:
         """Make `root/<game>-<algo>-<date>-<time>-<4 chars>/`, or `root/name`, with its settings.
@@ -105,7 +105,7 @@ class Run:
             if not re.fullmatch(r"\w+", word):
                 raise ConfigError(f"{word!r} cannot be part of a folder's name; use letters and _")
         check_name(root, name)
-        text = to_toml(config, told)
+        text = to_toml(config, comment)
         path: Path | None = None
         try:
             root.mkdir(parents=True, exist_ok=True)
@@ -121,23 +121,23 @@ class Run:
             # Last: a folder that has a configuration is a run with everything in place.
             write_atomic(path / CONFIG, text.encode())
             trusted.remember(path, trusted.strings_in(run.config))
-        except (OSError, sqlite3.Error, SparringError) as wrong:
+        except (OSError, sqlite3.Error, SparringError) as error:
             if path:
                 shutil.rmtree(path, ignore_errors=True)
             raise ConfigError(
-                f"cannot make a run in {root}: {getattr(wrong, 'strerror', '') or wrong}; choose a "
+                f"cannot make a run in {root}: {getattr(error, 'strerror', '') or error}; choose a "
                 "folder that can be written, and check the space on its disk"
-            ) from wrong
+            ) from error
         return run
 
-    def configure(self, config: Mapping[str, Any], told: str = "") -> None:
+    def configure(self, config: Mapping[str, Any], comment: str = "") -> None:
         """Replace the settings; the file is the old one or the new one at any moment."""
-        text = to_toml(config, told)
+        text = to_toml(config, comment)
         write_atomic(self.path / CONFIG, text.encode())
         self.config = tomllib.loads(text)
 
     def branch(
-        self, number: int, config: Mapping[str, Any], *, best: int = -1, told: str = ""
+        self, number: int, config: Mapping[str, Any], *, best: int = -1, comment: str = ""
     ) -> Run:
         """Begin a new run at a checkpoint; this one stays as it is. best: comes along."""
 
@@ -146,9 +146,9 @@ class Run:
             from sparring.store.segments import link_segments
 
             for kept in {number, best} - {-1}:
-                came = self.checkpoints / f"{kept:08d}"
-                if came.is_dir():
-                    shutil.copytree(came, path / CHECKPOINTS / came.name)
+                source = self.checkpoints / f"{kept:08d}"
+                if source.is_dir():
+                    shutil.copytree(source, path / CHECKPOINTS / source.name)
             link_segments(self.checkpoints, path / CHECKPOINTS)
             if (self.path / IMITATED_POLICY).is_dir():
                 shutil.copytree(self.path / IMITATED_POLICY, path / IMITATED_POLICY)
@@ -158,12 +158,12 @@ class Run:
             origin = {"run": str(self.path), "checkpoint": number}
             Run(path, {}).write_json(ORIGIN, origin)
 
-        words = (word_of(config["game"]) or "env", word_of(config["algo"]))
+        words = (folder_word(config["game"]) or "env", folder_word(config["algo"]))
         root, name = self.path.parent, f"{self.name}-at-{number}"
         tries = itertools.chain([name], (f"{name}-{again}" for again in itertools.count(2)))
         name = next(one for one in tries if not (root / one).exists())
-        own = {**config, "name": name}
-        return Run.create(root, *words, own, name=name, told=told, fill=fill)
+        settings = {**config, "name": name}
+        return Run.create(root, *words, settings, name=name, comment=comment, fill=fill)
 
     @classmethod
     def open(cls, path: str | Path, *, root: Path = RUNS) -> Run:
@@ -177,10 +177,10 @@ class Run:
             )
         try:
             config = tomllib.loads(read_regular(folder / CONFIG, MAX_CONFIG).decode())
-        except OSError as wrong:
-            raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong.strerror}") from wrong
-        except (ValueError, RecursionError) as wrong:
-            raise ConfigError(f"{folder / CONFIG} cannot be read: {wrong}") from wrong
+        except OSError as error:
+            raise ConfigError(f"{folder / CONFIG} cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{folder / CONFIG} cannot be read: {error}") from error
         remove_stale_files(folder)
         trusted.allow_remembered(folder, config)
         return cls(folder, config)
@@ -193,23 +193,23 @@ class Run:
         write_atomic(path, (json.dumps(finite(obj), indent=2, allow_nan=False) + "\n").encode())
         return path
 
-    def forget_results(self) -> None:
+    def remove_results(self) -> None:
         """Remove what was measured at an end that is none any more."""
         with suppress(OSError):
             (self.path / RESULTS).unlink(missing_ok=True)
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Keep other processes from the run; refuse what would have this one write elsewhere."""
         try:
-            check_no_outside_links(self.path, besides=OTHERS)
-        except OSError as wrong:
+            check_no_outside_links(self.path, besides=EXTERNAL_FOLDERS)
+        except OSError as error:
             raise SparringError(
-                f"{wrong.filename} is {wrong.strerror}; nothing was written: remove it if you do "
+                f"{error.filename} is {error.strerror}; nothing was written: remove it if you do "
                 "not know it"
             ) from None
         try:
-            with locked(self.path / LOCK, wait_s=LOOKED_AT_S):
+            with locked(self.path / LOCK, wait_s=LOCK_WAIT_S):
                 with suppress(OSError):  # a full disk keeps nobody from training
                     (self.path / LOCK).write_text(f"{os.getpid()} {platform.node()}\n")
                 yield
@@ -231,7 +231,7 @@ def check_name(root: Path, name: str) -> None:
         raise ConfigError(f"{root / name} is there already; choose another name, or resume it")
 
 
-def word_of(text: str) -> str:
+def folder_word(text: str) -> str:
     """Return text as a part of a folder's name; of a file with a factory, the file's own name."""
     text = ids.display_name(text)
     path, colon, factory = text.rpartition(":")
@@ -246,7 +246,7 @@ def fresh_folder(root: Path, game: str, algo: str, name: str = "") -> Path:
         (root / name).mkdir()
         return root / name
     while True:
-        letters = "".join(secrets.choice(LETTERS) for _ in range(4))
+        letters = "".join(secrets.choice(NAME_LETTERS) for _ in range(4))
         path = root / f"{game}-{algo}-{datetime.now():%Y%m%d-%H%M%S}-{letters}"
         with suppress(FileExistsError):
             path.mkdir()
@@ -254,23 +254,23 @@ def fresh_folder(root: Path, game: str, algo: str, name: str = "") -> Path:
 
 
 @contextmanager
-def holding(runs: Sequence[Run]) -> Iterator[None]:
+def lock_all(runs: Sequence[Run]) -> Iterator[None]:
     """Keep other processes from training these runs at the same time."""
     with ExitStack() as held:
         for run in runs:
-            held.enter_context(run.held())
+            held.enter_context(run.lock())
         yield
 
 
-def to_toml(config: Mapping[str, Any], told: str = "") -> str:
+def to_toml(config: Mapping[str, Any], comment: str = "") -> str:
     """Return a configuration as TOML that reads back equal. told: a comment for its head."""
     plain = {key: plain_value(value, str(key)) for key, value in config.items()}
     try:
-        head = f"# {told}\n" if told else ""
+        head = f"# {comment}\n" if comment else ""
         text = f"{HEADER}{head}\n{tomlkit.dumps(plain)}"
         same = tomllib.loads(text) == plain
-    except (TOMLKitError, tomllib.TOMLDecodeError, TypeError) as wrong:
-        raise ConfigError(f"the configuration cannot be written as TOML: {wrong}") from wrong
+    except (TOMLKitError, tomllib.TOMLDecodeError, TypeError) as error:
+        raise ConfigError(f"the configuration cannot be written as TOML: {error}") from error
     if not same:
         raise ConfigError("the configuration does not survive TOML; use tables, lists and values")
     return text
@@ -312,7 +312,7 @@ def learning_facts() -> dict[str, Any]:
 
 
 @contextmanager
-def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
+def remove_on_refusal(folder: str | Path) -> Iterator[list[Run]]:
     """Take away the new runs in this list if their settings do not work at the first update."""
     runs: list[Run] = []
     root = Path(folder).absolute()
@@ -329,7 +329,7 @@ def nothing_left_in(folder: str | Path) -> Iterator[list[Run]]:
         raise
 
 
-def is_held(lock: Path) -> bool:
+def is_locked(lock: Path) -> bool:
     """Whether a process trains the run; nothing is made or changed to find out."""
     try:
         handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
@@ -341,8 +341,8 @@ def is_held(lock: Path) -> bool:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError as wrong:
-        if wrong.errno not in NO_LOCKS:
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
             raise
     finally:
         os.close(handle)
@@ -356,7 +356,7 @@ class NotTrainingError(SparringError):
 def trainer_of(run: Path) -> int:
     """Return the process that holds a run's lock; an error says why there is none to be found."""
     lock = run / LOCK
-    if not is_held(lock):
+    if not is_locked(lock):
         raise NotTrainingError(f"{run.name} is not being trained")
     try:
         number, _, host = read_regular(lock, MAX_LOCK).decode().strip().partition(" ")
@@ -367,7 +367,7 @@ def trainer_of(run: Path) -> int:
         ) from None
     if host and host != platform.node():
         raise NotTrainingError(f"{run.name} is being trained on {host}; stop it there")
-    if pid == os.getpid() or not holds(pid, lock):
+    if pid == os.getpid() or not has_open(pid, lock):
         raise NotTrainingError(
             f"{run.name} is being trained by a process that cannot be reached from here, as in a "
             "container; stop it there"
@@ -375,7 +375,7 @@ def trainer_of(run: Path) -> int:
     return pid
 
 
-def holds(pid: int, lock: Path) -> bool:
+def has_open(pid: int, lock: Path) -> bool:
     """Whether a process has this very file open, as far as the system tells."""
     handles = PROC / str(pid) / "fd"
     if not PROC.is_dir():  # a system that does not say; the lock is held and names this process

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from sparring.learn.rollout import Episodes  # which comes with torch
 
 CSV = "metrics.csv"
-CSV_HEAD = ("update", "seconds", "name", "value")
+CSV_COLUMNS = ("update", "seconds", "name", "value")
 MAX_BUFFERED = 500_000
 """How many lines of a table wait at most for a disk that has space again."""
 EPISODES = "episodes.csv"
@@ -49,7 +49,7 @@ class MetricsRow:
     texts: Mapping[str, str] = field(default_factory=dict)
     """Words by name, for sinks that show them."""
 
-    def known(self) -> dict[str, float]:
+    def finite(self) -> dict[str, float]:
         return {name: value for name, value in self.values.items() if value is not None}
 
 
@@ -79,21 +79,21 @@ class TensorBoard:
                 "tensorboard is not installed: pip install tensorboard, or turn it off"
             )
         self.folder = run_folder / "tensorboard"
-        self._records: Any = None
+        self._writer: Any = None
         self._purge: int | None = None
 
     def write(self, rows: Sequence[MetricsRow]) -> None:
         from tensorboard.compat.proto.event_pb2 import Event
         from tensorboard.compat.proto.summary_pb2 import Summary
 
-        if self._records is None:
+        if self._writer is None:
             self._open()
         for row in rows:
-            values = [Summary.Value(tag=n, simple_value=v) for n, v in row.known().items()]
+            values = [Summary.Value(tag=n, simple_value=v) for n, v in row.finite().items()]
             values += [text_value(name, text) for name, text in row.texts.items()]
             event = Event(step=row.update, wall_time=row.wall_time, summary=Summary(value=values))
-            self._records.write(event.SerializeToString())
-        self._records.flush()
+            self._writer.write(event.SerializeToString())
+        self._writer.flush()
 
     def _open(self) -> None:
         """Begin a file; readers take those of a folder in the order of their names."""
@@ -102,21 +102,21 @@ class TensorBoard:
 
         self.folder.mkdir(exist_ok=True)
         name = f"events.out.tfevents.{time.time_ns():020d}.{os.getpid()}"
-        self._records = RecordWriter((self.folder / name).open("wb"))
-        begun = [Event(wall_time=time.time(), file_version="brain.Event:2")]
+        self._writer = RecordWriter((self.folder / name).open("wb"))
+        header = [Event(wall_time=time.time(), file_version="brain.Event:2")]
         if self._purge is not None:
             start = SessionLog(status=SessionLog.START)
-            begun.append(Event(wall_time=time.time(), step=self._purge, session_log=start))
-        for event in begun:
-            self._records.write(event.SerializeToString())
+            header.append(Event(wall_time=time.time(), step=self._purge, session_log=start))
+        for event in header:
+            self._writer.write(event.SerializeToString())
 
     def truncate_after(self, update: int) -> None:
         """Readers drop what was written before under these numbers."""
         self._purge = update + 1
 
     def close(self) -> None:
-        if self._records is not None:
-            self._records.close()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def text_value(name: str, text: str) -> Any:
@@ -144,7 +144,7 @@ class WeightsAndBiases:
                 f"wandb is not there ({missing}): pip install 'sparring[track]'"
             ) from None
         config = run_folder / "config.toml"
-        known = tomllib.loads(config.read_text()) if config.exists() else None
+        values = tomllib.loads(config.read_text()) if config.exists() else None
         name = run_folder.absolute().name
         try:
             self._run = wandb.init(
@@ -153,15 +153,15 @@ class WeightsAndBiases:
                 id=name,
                 resume="allow",
                 dir=str(run_folder),
-                config=known,
+                config=values,
             )
             self._run.define_metric("*", step_metric="update")
-        except Exception as wrong:  # somebody else's program, whatever is wrong with it
-            raise ConfigError(f"wandb cannot begin: {wrong}; see `wandb login`") from None
+        except Exception as error:  # somebody else's program, whatever is wrong with it
+            raise ConfigError(f"wandb cannot begin: {error}; see `wandb login`") from None
 
     def write(self, rows: Sequence[MetricsRow]) -> None:
-        for row in filter(MetricsRow.known, rows):
-            self._run.log({"update": row.update, "seconds": row.seconds, **row.known()})
+        for row in filter(MetricsRow.finite, rows):
+            self._run.log({"update": row.update, "seconds": row.seconds, **row.finite()})
 
     def truncate_after(self, update: int) -> None:
         """Nothing can be taken back."""
@@ -173,44 +173,46 @@ class WeightsAndBiases:
 class CsvFile:
     """Lines that are appended in batches; the first column is the update."""
 
-    def __init__(self, file: Path, head: Sequence[str]) -> None:
-        self.file, self.head = file, head
-        self._late: list[Sequence[Any]] = []
+    def __init__(self, file: Path, columns: Sequence[str]) -> None:
+        self.file, self.columns = file, columns
+        self._unwritten: list[Sequence[Any]] = []
         """Lines that the disk did not take yet."""
 
     def append(self, lines: Sequence[Sequence[Any]]) -> None:
         """Add some lines, below the names of the columns and behind those that wait."""
-        self._late += lines
+        self._unwritten += lines
         size = self.file.stat().st_size if self.file.exists() else 0
         try:
             with self.file.open("a", newline="", encoding="utf-8") as out:
-                csv.writer(out).writerows(self._late if size else [self.head, *self._late])
-        except OSError as wrong:
+                csv.writer(out).writerows(
+                    self._unwritten if size else [self.columns, *self._unwritten]
+                )
+        except OSError as error:
             with suppress(OSError):  # the last line may be torn
                 os.truncate(self.file, size)
-            del self._late[:-MAX_BUFFERED]
-            why = wrong.strerror or str(wrong)
-            since = f" from update {self._late[0][0]} on" if self._late else ""
-            raise WriteDeferredError(f"{self.file} lacks lines{since}: {why}") from wrong
-        self._late.clear()
+            del self._unwritten[:-MAX_BUFFERED]
+            why = error.strerror or str(error)
+            since = f" from update {self._unwritten[0][0]} on" if self._unwritten else ""
+            raise WriteDeferredError(f"{self.file} lacks lines{since}: {why}") from error
+        self._unwritten.clear()
 
     def close(self) -> None:
         """Write what has waited, if the disk takes it now."""
-        if self._late:
+        if self._unwritten:
             self.append([])
 
     def truncate_after(self, update: int) -> None:
         """Drop the lines of later updates, and one that a full disk tore."""
-        self._late = [line for line in self._late if line[0] <= update]
+        self._unwritten = [line for line in self._unwritten if line[0] <= update]
         if not self.file.exists():
             return
         with self.file.open(newline="", encoding="utf-8", errors="replace") as old:
             lines = [line for line in old if line.endswith("\n")]
-        kept = [line for line in lines[1:] if of_update(line, update)]
+        kept = [line for line in lines[1:] if is_up_to_update(line, update)]
         write_atomic(self.file, "".join([*lines[:1], *kept]).encode())
 
 
-def of_update(line: str, update: int) -> bool:
+def is_up_to_update(line: str, update: int) -> bool:
     number = line.partition(",")[0]
     return number.isdecimal() and int(number) <= update
 
@@ -219,11 +221,11 @@ class MetricsTable(CsvFile):
     """The curves as CSV."""
 
     def __init__(self, run_folder: Path) -> None:
-        super().__init__(run_folder / CSV, CSV_HEAD)
+        super().__init__(run_folder / CSV, CSV_COLUMNS)
 
     def write(self, rows: Sequence[MetricsRow]) -> None:
-        known = ((row, name, value) for row in rows for name, value in row.known().items())
-        self.append([(row.update, f"{row.seconds:.3f}", name, v) for row, name, v in known])
+        values = ((row, name, value) for row in rows for name, value in row.finite().items())
+        self.append([(row.update, f"{row.seconds:.3f}", name, v) for row, name, v in values])
 
 
 class EpisodesTable(CsvFile):
@@ -232,34 +234,48 @@ class EpisodesTable(CsvFile):
     def __init__(self, run_folder: Path, rules: Rules) -> None:
         seats = range(rules.seats)
         players = [f"player_{seat}" for seat in seats]
-        head = ["update", "game", "length", "end", *players, *(f"score_{seat}" for seat in seats)]
-        super().__init__(run_folder / EPISODES, head)
-        self._ends = rules.ends
-        self._told = False
+        columns = [
+            "update",
+            "game",
+            "length",
+            "end",
+            *players,
+            *(f"score_{seat}" for seat in seats),
+        ]
+        super().__init__(run_folder / EPISODES, columns)
+        self._end_reasons = rules.ends
+        self._warned = False
         self._names = {player_id(rules, bot): bot for bot in rules.bots} | {LEARNER: "learner"}
 
-    def add(self, update: int, found: Episodes) -> None:
+    def add(self, update: int, episodes: Episodes) -> None:
         """Add the games of an update; a full disk does not stop training."""
-        columns = (found.game, found.length, found.end, found.policy, found.score)
+        columns = (episodes.game, episodes.length, episodes.end, episodes.policy, episodes.score)
         lines = [
-            [update, game, length, self._ends[end], *map(self._called, players), *scores]
+            [
+                update,
+                game,
+                length,
+                self._end_reasons[end],
+                *map(self._player_name, players),
+                *scores,
+            ]
             for game, length, end, players, scores in zip(
                 *(column.tolist() for column in columns), strict=True
             )
         ]
         try:
             self.append(lines)
-            self._told = False
-        except WriteDeferredError as wrong:
-            if not self._told:
-                warn(f"{wrong}; training goes on, they are kept for now")
-            self._told = True
+            self._warned = False
+        except WriteDeferredError as error:
+            if not self._warned:
+                warn(f"{error}; training continues, they are kept for now")
+            self._warned = True
 
     def close(self) -> None:
         try:
             super().close()
-        except WriteDeferredError as wrong:
-            warn(str(wrong))
+        except WriteDeferredError as error:
+            warn(str(error))
 
-    def _called(self, policy: int) -> str:
+    def _player_name(self, policy: int) -> str:
         return self._names.get(policy, f"policy {policy}")
