@@ -11,7 +11,7 @@ from sparring.curriculum.state import CurriculumState
 from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
-from sparring.learn.plan import Plan
+from sparring.learn.plan import PathSummary, Plan
 from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer

@@ -145,7 +145,8 @@ def line(status: Status) -> str:
 
 def phase_line(status: Status, progress: PhaseProgress) -> str:
     until = f", until {progress.until}" if progress.until else ""
-    return f"{clock(status.seconds)} phase {progress.phase}/{progress.num_phases} {progress.name}{until}"
+    number = f"{progress.phase}/{progress.num_phases}"
+    return f"{clock(status.seconds)} phase {number} {progress.name}{until}"
 
 
 def evaluation_line(status: Status) -> str:
