@@ -140,7 +140,7 @@ class Call {
   void within(const T* values, i64 size, const char* what, i64 low, i64 end) const {
     static_assert(std::is_signed_v<T>);
     constexpr i64 kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-    const T bottom = static_cast<T>(most(low, kLow)), top = static_cast<T>(least(end - 1, kHigh));
+    const T bottom = static_cast<T>(max(low, kLow)), top = static_cast<T>(min(end - 1, kHigh));
     bool wrong = size > 0 && end <= low;
     for (i64 i = 0; i < size; ++i) wrong |= (values[i] < bottom) | (values[i] > top);
     if (!wrong) [[likely]]

@@ -13,15 +13,15 @@ class BoundPool {
   BoundPool(const Rules& of, const PoolOptions& options)
       : rules(of),
         games_(of.game->make_pool(of.config.data(), options)),
-        slots_(static_cast<size_t>(options.slots), Slot::kIdle) {}
+        groups_(static_cast<size_t>(options.groups), Group::kIdle) {}
 
   AnyPool& operator*() const { return *games_; }
   AnyPool* operator->() const { return games_.get(); }
 
   // Throws if any slot is stepping: what it writes could be read, or changed, halfway.
   AnyPool& idle(const Call& call) const {
-    for (size_t slot = 0; slot < slots_.size(); ++slot)
-      if (slots_[slot] == Slot::kStepping) still_stepping(call, static_cast<int>(slot));
+    for (size_t group = 0; group < groups_.size(); ++group)
+      if (groups_[group] == Group::kStepping) still_stepping(call, static_cast<int>(group));
     return *games_;
   }
   // The same, and games have begun.
@@ -30,29 +30,30 @@ class BoundPool {
     return idle(call);
   }
   // A slot of games that have begun, which is not stepping.
-  int ready(const Call& call, int slot) const {
-    call.index(slot, "slot", games_->options().slots);
+  int ready(const Call& call, int group) const {
+    call.index(group, "group", games_->options().groups);
     call.demand(started_, "no game has started");
-    if (slots_[static_cast<size_t>(slot)] == Slot::kStepping) still_stepping(call, slot);
-    return slot;
+    if (groups_[static_cast<size_t>(group)] == Group::kStepping) still_stepping(call, group);
+    return group;
   }
 
   // Actions were checked against what is legal now; a step may follow.
-  void accepted(int slot) { slots_[static_cast<size_t>(slot)] = Slot::kAccepted; }
-  void sent(const Call& call, int slot) {
-    call.demand(slots_[static_cast<size_t>(slot)] == Slot::kAccepted, "no actions were accepted");
-    slots_[static_cast<size_t>(slot)] = Slot::kStepping;
+  void accepted(int group) { groups_[static_cast<size_t>(group)] = Group::kAccepted; }
+  void sent(const Call& call, int group) {
+    call.demand(groups_[static_cast<size_t>(group)] == Group::kAccepted,
+                "no actions were accepted");
+    groups_[static_cast<size_t>(group)] = Group::kStepping;
   }
-  void received(int slot) { slots_[static_cast<size_t>(slot)] = Slot::kIdle; }
+  void received(int group) { groups_[static_cast<size_t>(group)] = Group::kIdle; }
   // All games are others now, or none if `begun` is false.
   void changed(bool begun = true) {
     started_ = begun;
-    slots_.assign(slots_.size(), Slot::kIdle);
+    groups_.assign(groups_.size(), Group::kIdle);
   }
 
   i64 rows() const { return games_->games() * games_->rows(); }
-  i64 rows(int slot) const {
-    return (games_->slot_end(slot) - games_->slot_begin(slot)) * games_->rows();
+  i64 rows(int group) const {
+    return (games_->group_end(group) - games_->group_begin(group)) * games_->rows();
   }
   // Numbers of an action, if it is of that kind.
   int numbers(const Call& call, bool box) const {
@@ -64,14 +65,14 @@ class BoundPool {
   Rules rules;
 
  private:
-  enum class Slot : u8 { kIdle, kAccepted, kStepping };
+  enum class Group : u8 { kIdle, kAccepted, kStepping };
 
-  [[noreturn]] static void still_stepping(const Call& call, int slot) {
-    call.refuse("slot " + std::to_string(slot) + " is still stepping; call recv first");
+  [[noreturn]] static void still_stepping(const Call& call, int group) {
+    call.refuse("group " + std::to_string(group) + " is still stepping; call recv first");
   }
 
   std::unique_ptr<AnyPool> games_;
-  std::vector<Slot> slots_;
+  std::vector<Group> groups_;
   bool started_ = false;
 };
 

@@ -17,30 +17,31 @@ namespace sparring {
 namespace {
 
 // Which of the places `among` are seen in hindsight, by lot.
-void draw_hindsight(In<u32> record, In<i64> among, u64 seed, u32 number, f32 share, Out<u8> drawn) {
+void draw_hindsight(In<u32> goal_result, In<i64> among, u64 seed, u32 number, f32 share,
+                    Out<u8> drawn) {
   constexpr Call call("draw_hindsight");
-  const i64 known = call.size(record, "record"), count = call.size(among, "among");
-  const u32* records = call.take(record, "record", known);
-  const i64* places = call.take(among, "among", count);
+  const i64 known = call.size(goal_result, "goal_result"), count = call.size(among, "among");
+  const u32* goal_results = call.take(goal_result, "goal_result", known);
+  const i64* indices = call.take(among, "among", count);
   u8* out = call.take(drawn, "drawn", count);
   nb::gil_scoped_release released;
-  call.within(places, count, "among", 0, known);
+  call.within(indices, count, "among", 0, known);
   for (i64 i = 0; i < count; ++i)
-    out[i] = is_record(records[places[i]]) &&
-             drawn_for_hindsight(seed, static_cast<u32>(places[i]), number, share);
+    out[i] = is_goal_result(goal_results[indices[i]]) &&
+             draws_hindsight(seed, static_cast<u32>(indices[i]), number, share);
 }
 
-void find_records(int seats, int chains, In<i8> seat, In<u8> terminated, In<u8> truncated,
-                  In<u32> record, Out<u32> out) {
-  constexpr Call call("find_records");
+void find_goal_results(int seats, int chains, In<i8> seat, In<u8> terminated, In<u8> truncated,
+                       In<u32> goal_result, Out<u32> out) {
+  constexpr Call call("find_goal_results");
   RolloutView v{};
   const RolloutSize size = rollout_of(call, v, seat, seats, chains);
   v.terminated = call.take(terminated, "terminated", size.by_game);
   v.truncated = call.take(truncated, "truncated", size.by_game);
-  const u32* records = call.take(record, "record", size.by_seat);
-  u32* by_place = call.take(out, "out", size.places);
+  const u32* goal_results = call.take(goal_result, "goal_result", size.by_seat);
+  u32* by_place = call.take(out, "out", size.indices);
   nb::gil_scoped_release released;
-  for (int game = 0; game < v.games; ++game) record_of_game(v, records, by_place, game);
+  for (int game = 0; game < v.games; ++game) goal_results_of_game(v, goal_results, by_place, game);
 }
 
 // A row that is at least as long as an observation.
@@ -55,38 +56,39 @@ int goal_of(const Call& call, const Goals& goals, int goal) {
   return goal;
 }
 
-f32 paid_for(const Goals& goals, const std::vector<f32>& weights, int role, u32 record, int goal,
-             int first, int end) {
-  constexpr Call call("Goals.paid_for");
+f32 goal_reward(const Goals& goals, const std::vector<f32>& weights, int role, u32 goal_result,
+                int goal, int first, int end) {
+  constexpr Call call("Goals.goal_reward");
   check_weights(call, weights, goals.weights);
   call.index(role, "role", goals.roles);
   call.between(first, "first", 0, kLastStage);
   call.between(end, "end", 0, kLastStage);
-  return goals.of->paid_for(goals.config.data(), weights.data(), role, record,
-                            goal_of(call, goals, goal), first, end);
+  return goals.of->goal_reward(goals.config.data(), weights.data(), role, goal_result,
+                               goal_of(call, goals, goal), first, end);
 }
 
-void relabel_rows(const Goals& goals, In<u32> record, Out<u8> obs, In<u8> mask, Out<i32> action,
-                  Out<u8> done) {
+void relabel_rows(const Goals& goals, In<u32> goal_result, Out<u8> obs, In<u8> mask,
+                  Out<i32> action, Out<u8> done) {
   constexpr Call call("Goals.relabel");
-  const int rows = call.count(call.size(record, "record"), "rows"), actions = goals.shape.actions;
+  const int rows = call.count(call.size(goal_result, "goal_result"), "rows"),
+            actions = goals.shape.actions;
   const i64 bytes = rows ? call.size(obs, "obs") / rows : goals.shape.obs_bytes;
   call.demand(bytes >= goals.shape.obs_bytes, "the rows of obs are shorter than an observation");
-  const u32* records = call.take(record, "record", rows);
-  u8* seen = call.take(obs, "obs", rows * bytes);
+  const u32* goal_results = call.take(goal_result, "goal_result", rows);
+  u8* rows_out = call.take(obs, "obs", rows * bytes);
   const u8* masks = call.take(mask, "mask", i64{rows} * actions);
   i32* chosen = call.take(action, "action", rows);
   u8* changed = call.take(done, "done", rows);
   nb::gil_scoped_release released;
   for (i64 i = 0; i < rows; ++i)
-    changed[i] = goals.of->relabel(goals.config.data(), records[i], seen + i * bytes,
+    changed[i] = goals.of->relabel(goals.config.data(), goal_results[i], rows_out + i * bytes,
                                    masks + i * actions, chosen[i]);
 }
 
 }  // namespace
 
 void bind_goals(nb::module_& m) {
-  nb::class_<Goals>(m, "Goals", "What decisions would have been right for.")
+  nb::class_<Goals>(m, "Goals", "Goals of a game, for hindsight.")
       .def("__init__",
            [](Goals* self, const Rules& rules) {
              if (!rules.game->goals()) throw std::invalid_argument("the game has no goals");
@@ -94,17 +96,20 @@ void bind_goals(nb::module_& m) {
            })
       .def_prop_ro("role", [](const Goals& g) { return g.of->role(); })
       .def_prop_ro("stages", [](const Goals& g) { return g.of->stages(); })
-      .def_prop_ro("pays", [](const Goals& g) { return g.of->pays(); })
-      .def_prop_ro("refusal", [](const Goals& g) { return g.of->refusal(g.config.data()); })
-      .def("made", [](const Goals& g, u32 record) { return g.of->made(record); })
-      .def("achieved", [](const Goals& g, u32 record) { return g.of->achieved(record); })
+      .def_prop_ro("goal_parts", [](const Goals& g) { return g.of->goal_parts(); })
+      .def_prop_ro("unsupported_reason",
+                   [](const Goals& g) { return g.of->unsupported_reason(g.config.data()); })
+      .def("desired_goal",
+           [](const Goals& g, u32 goal_result) { return g.of->desired_goal(goal_result); })
+      .def("achieved_goal",
+           [](const Goals& g, u32 goal_result) { return g.of->achieved_goal(goal_result); })
       .def("action", [](const Goals& g,
                         int goal) { return g.of->action(goal_of(Call("Goals.action"), g, goal)); })
-      .def("row",
+      .def("decision",
            [](const Goals& g, In<u8> obs) {
-             const u8* at = row_of(Call("Goals.row"), g, obs);
-             const GoalRow row = g.of->row(g.config.data(), at);
-             return std::make_tuple(row.role, row.stage, row.asks);
+             const u8* at = row_of(Call("Goals.decision"), g, obs);
+             const GoalDecision row = g.of->row(g.config.data(), at);
+             return std::make_tuple(row.role, row.stage, row.sets_goal);
            })
       .def("set_goal",
            [](const Goals& g, Out<u8> obs, int goal) {
@@ -112,13 +117,14 @@ void bind_goals(nb::module_& m) {
              u8* at = row_of(call, g, obs);
              g.of->set_goal(g.config.data(), at, goal_of(call, g, goal));
            })
-      .def("paid_for", &paid_for, "weights"_a, "role"_a, "record"_a, "goal"_a, "first"_a, "end"_a)
-      .def("relabel", &relabel_rows, "record"_a, "obs"_a, "mask"_a, "action"_a, "done"_a);
-  m.def("draw_hindsight", &draw_hindsight, "record"_a, "among"_a, "seed"_a, "number"_a, "share"_a,
-        "drawn"_a);
-  m.def("find_records", &find_records, "seats"_a, "chains"_a, "seat"_a, "terminated"_a,
-        "truncated"_a, "record"_a, "out"_a);
-  m.attr("UNKNOWN_RECORD") = kUnknownRecord;
+      .def("goal_reward", &goal_reward, "weights"_a, "role"_a, "goal_result"_a, "goal"_a, "first"_a,
+           "end"_a)
+      .def("relabel", &relabel_rows, "goal_result"_a, "obs"_a, "mask"_a, "action"_a, "done"_a);
+  m.def("draw_hindsight", &draw_hindsight, "goal_result"_a, "among"_a, "seed"_a, "number"_a,
+        "share"_a, "drawn"_a);
+  m.def("find_goal_results", &find_goal_results, "seats"_a, "chains"_a, "seat"_a, "terminated"_a,
+        "truncated"_a, "goal_result"_a, "out"_a);
+  m.attr("UNKNOWN_GOAL_RESULT") = kUnknownGoalResult;
 }
 
 }  // namespace sparring

@@ -32,7 +32,7 @@ i64 end_of(const Piece& piece) {
                           ? piece.weight + (piece.reads - 1) * piece.in_stride +
                                 (piece.columns - 1) * piece.out_stride + 1
                           : 0;
-  return most(weights, piece.bias + piece.columns);
+  return max(weights, piece.bias + piece.columns);
 }
 
 void check_piece(const Piece& piece, const LayerShape& layer) {
@@ -63,7 +63,7 @@ std::vector<TowerShape> towers_of(const std::vector<TowerRow>& rows) {
 
 // A shape in which every layer reads what the one below puts out, and that has room for its rows.
 LayersShape checked(LayersShape shape, const RowFormat& format) {
-  kMake.between(shape.numbers, "numbers", most(format.features, 1), kMaxNumbers);
+  kMake.between(shape.numbers, "numbers", max(format.features, 1), kMaxNumbers);
   kMake.demand(!shape.sparse || !shape.runs.empty(), "rows of numbers are not sparse");
   kMake.between(shape.head_width, "head_width", 1, kMaxNumbers);
   kMake.demand(!shape.towers.empty(), "there is no tower");
@@ -88,7 +88,7 @@ i64 weights_of(const LayersShape& shape) {
   i64 end = 0;
   for (const TowerShape& tower : shape.towers)
     for (const LayerShape& layer : tower.layers)
-      for (const Piece& piece : layer.pieces) end = most(end, end_of(piece));
+      for (const Piece& piece : layer.pieces) end = max(end, end_of(piece));
   return end;
 }
 

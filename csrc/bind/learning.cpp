@@ -238,7 +238,7 @@ class Convolutions {
     const Kernel kernel{call.axis(weight, what, 4, 2), call.axis(weight, what, 4, 3)};
     call.demand(kernel.out >= kChannelStep && kernel.out % kChannelStep == 0,
                 "channels that are put out come in fours");
-    call.product("a board's channels", {size_.padded(), most(kernel.in, kernel.out)});
+    call.product("a board's channels", {size_.padded(), max(kernel.in, kernel.out)});
     return kernel;
   }
 
@@ -256,7 +256,7 @@ class Convolutions {
 
   // Weights of the numbers that hold for the whole board.
   i64 numbers_size(const Kernel& kernel) const {
-    return i64{most(format_.features - planes_ * size_.squares(), 0)} * kernel.out;
+    return i64{max(format_.features - planes_ * size_.squares(), 0)} * kernel.out;
   }
 
   StemInput input_of(const Call& call, const In<u8>& obs, int out) const {

@@ -71,8 +71,8 @@ Rules make_rules(const std::string& name, const std::vector<std::vector<f64>>& v
 std::vector<FieldRow> field_rows(const std::vector<Field>& fields, const u8* base) {
   std::vector<FieldRow> rows;
   for (const Field& f : fields)
-    rows.emplace_back(f.name, type_name(f.type), f.count, f.low, f.high, f.words, f.help, f.live,
-                      base ? read_field(f, base) : std::vector<f64>{});
+    rows.emplace_back(f.name, type_name(f.type), f.count, f.low, f.high, f.value_names, f.help,
+                      f.live, base ? read_field(f, base) : std::vector<f64>{});
   return rows;
 }
 
@@ -95,7 +95,8 @@ void bind_rules(nb::module_& m) {
       .def_prop_ro("chance", [](const Rules& r) { return r.game->spec(r.config.data()).chance; })
       .def_prop_ro("board", [](const Rules& r) { return r.game->spec(r.config.data()).board; })
       .def_prop_ro("roles", [](const Rules& r) { return r.game->spec(r.config.data()).role_names; })
-      .def_prop_ro("told_by", [](const Rules& r) { return r.game->spec(r.config.data()).told_by; })
+      .def_prop_ro("role_features",
+                   [](const Rules& r) { return r.game->spec(r.config.data()).role_features; })
       .def_prop_ro("parts", [](const Rules& r) { return r.game->parts(); })
       .def_prop_ro("bots", [](const Rules& r) { return r.game->bots(); })
       .def_prop_ro("ends", [](const Rules& r) { return r.game->ends(); })
@@ -106,7 +107,7 @@ void bind_rules(nb::module_& m) {
             using Counters = std::vector<int>;
             std::vector<std::tuple<std::string, Counters, Counters, std::string, bool>> rows;
             for (const Stat& s : r.game->stats(r.config.data()))
-              rows.emplace_back(s.name, s.above, s.below, s.help, s.detail);
+              rows.emplace_back(s.name, s.numerator, s.denominator, s.help, s.detail);
             return rows;
           })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })

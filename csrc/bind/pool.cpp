@@ -36,21 +36,21 @@ AnyPool& pool_of(Self h) {
   return **nb::inst_ptr<BoundPool>(h);
 }
 
-std::optional<RejectedActionRow> accept(BoundPool& p, int slot, const void* actions) {
-  const RejectedAction refused = p->accept(slot, actions);
-  if (refused.game < 0) p.accepted(slot);
-  return rejected_action_row(refused);
+std::optional<RejectedActionRow> accept(BoundPool& p, int group, const void* actions) {
+  const RejectedAction rejected = p->accept(group, actions);
+  if (rejected.game < 0) p.accepted(group);
+  return rejected_action_row(rejected);
 }
 
 // Steps all games; says which action could not be played.
 std::optional<RejectedActionRow> stepped(BoundPool& p, AnyPool& games, const void* actions) {
   p.changed();
-  RejectedAction refused;
+  RejectedAction rejected;
   {
     nb::gil_scoped_release released;
-    refused = games.answer_all(actions);
+    rejected = games.check_and_step_all(actions);
   }
-  return rejected_action_row(refused);
+  return rejected_action_row(rejected);
 }
 
 // Runs the pool on random play inside C++; the yardstick for calls from Python.
@@ -64,10 +64,10 @@ f64 run_random(BoundPool& p, int steps) {
   nb::gil_scoped_release released;
   const auto started = std::chrono::steady_clock::now();
   for (int step = 0; step < steps; ++step) {
-    for (int slot = 0; slot < pool.options().slots; ++slot)
-      pool.sample(
-          slot, actions.data() + static_cast<size_t>(pool.slot_begin(slot) * pool.rows()) * width);
-    pool.answer_all(actions.data());
+    for (int group = 0; group < pool.options().groups; ++group)
+      pool.sample(group, actions.data() +
+                             static_cast<size_t>(pool.group_begin(group) * pool.rows()) * width);
+    pool.check_and_step_all(actions.data());
   }
   return std::chrono::duration<f64>(std::chrono::steady_clock::now() - started).count();
 }
@@ -111,29 +111,29 @@ void set_mixes(BoundPool& p, const std::vector<int>& sizes, const std::vector<f6
   pool.state().set_mixes(sizes, weights, players);
 }
 
-std::string set_starts(BoundPool& p, In<f64> up_to, nb::bytes games, In<i32> side_of,
-                       nb::bytes sides) {
+std::string set_starts(BoundPool& p, In<f64> cumulative_weight, nb::bytes games,
+                       In<i32> extra_index, nb::bytes extras) {
   constexpr Call call("Pool.set_starts");
   AnyPool& pool = p.idle(call);
-  const int count = call.count(call.size(side_of, "side_of"), "starts");
+  const int count = call.count(call.size(extra_index, "extra_index"), "starts");
   // Without starts there is nothing to draw.
-  const i64 sums = call.size(up_to, "up_to");
+  const i64 sums = call.size(cumulative_weight, "cumulative_weight");
   call.demand(sums == count + 1 || (sums == 0 && count == 0),
               "every start needs a weight, and so does the usual one");
-  const f64* weights = call.take(up_to, "up_to", sums);
+  const f64* weights = call.take(cumulative_weight, "cumulative_weight", sums);
   for (i64 i = 0; i < sums; ++i)
     call.demand(std::isfinite(weights[i]) && weights[i] >= (i ? weights[i - 1] : 0),
-                "up_to adds up weights, which are finite and not negative");
+                "cumulative_weight adds up weights, which are finite and not negative");
   call.demand(static_cast<i64>(games.size()) == count * pool.state().bytes().game_bytes,
               "the starts have another number of bytes than such games");
   const i64 each = pool.state().extra_bytes();
-  call.demand(each ? static_cast<i64>(sides.size()) % each == 0 : true,
+  call.demand(each ? static_cast<i64>(extras.size()) % each == 0 : true,
               "the bytes beside games are not whole lines");
-  const i32* lines = call.take(side_of, "side_of", count);
-  if (each) call.within(lines, count, "side_of", 0, static_cast<i64>(sides.size()) / each);
-  const u8* extra = static_cast<const u8*>(sides.data());
+  const i32* lines = call.take(extra_index, "extra_index", count);
+  if (each) call.within(lines, count, "extra_index", 0, static_cast<i64>(extras.size()) / each);
+  const u8* extra = static_cast<const u8*>(extras.data());
   return pool.state().set_starts({weights, weights + sums}, static_cast<const u8*>(games.data()),
-                                 {lines, lines + count}, {extra, extra + sides.size()});
+                                 {lines, lines + count}, {extra, extra + extras.size()});
 }
 
 // Flags that may change while games run.
@@ -147,19 +147,20 @@ void set_config(BoundPool& p, const Rules& rules) {
 constexpr int kMaxMemory = 1 << 20, kMemoryStep = 16;
 
 std::unique_ptr<BoundPool> make_pool(const Rules& rules, i64 games, u64 seed, u32 first_game,
-                                     int threads, int slots, bool skip_forced, bool observe,
-                                     int memory, bool every_game, u32 opening_plies, bool records) {
+                                     int threads, int groups, bool skip_forced, bool observe,
+                                     int memory, bool every_game, u32 opening_plies,
+                                     bool goal_results) {
   constexpr Call call("make_pool");
   call.between(games, "games", 1, std::numeric_limits<i32>::max());
   call.between(threads, "threads", 1, kMaxThreads);
-  call.between(slots, "slots", 1, games);
+  call.between(groups, "groups", 1, games);
   call.between(memory, "memory", 0, kMaxMemory);
   call.demand(memory % kMemoryStep == 0, "memory is not a multiple of 16 bytes");
-  call.demand(!records || rules.game->goals(), "the game has no goals to keep records of");
-  const PoolOptions options{games,   seed,   first_game, threads,       slots,  skip_forced,
-                            observe, memory, every_game, opening_plies, records};
+  call.demand(!goal_results || rules.game->goals(), "the game has no goals to keep records of");
+  const PoolOptions options{games,   seed,   first_game, threads,       groups,      skip_forced,
+                            observe, memory, every_game, opening_plies, goal_results};
   PoolOptions one = options;
-  one.games = one.slots = one.threads = 1;
+  one.games = one.groups = one.threads = 1;
   const f64 each = static_cast<f64>(rules.game->make_pool(rules.config.data(), one)->bytes());
   const f64 machine =
       static_cast<f64>(sysconf(_SC_PHYS_PAGES)) * static_cast<f64>(sysconf(_SC_PAGESIZE));
@@ -205,7 +206,7 @@ void bind_views(nb::class_<BoundPool>& pool) {
   per_game("final_game", &AnyPool::final_game);
   per_game("final_length", &AnyPool::final_length);
   per_game("final_reason", &AnyPool::final_reason);
-  per_game("final_moves", &AnyPool::final_moves);
+  per_game("final_action_hash", &AnyPool::final_moves);
   per_seat("final_score", &AnyPool::final_score);
   per_seat("final_policy", &AnyPool::final_policy);
   per_seat("skipped", &AnyPool::skipped);
@@ -249,20 +250,20 @@ void bind_views(nb::class_<BoundPool>& pool) {
                          h, p.reward.data(),
                          {size_t(p.games()), size_t(p.shape().seats), size_t(p.roles())});
                    })
-      .def_prop_ro("record",
+      .def_prop_ro("goal_result",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
-                     const size_t games = p.record.size() ? size_t(p.games()) : 0;
-                     return view<const u32>(h, p.record.data(), {games, size_t(p.shape().seats)});
+                     const size_t games = p.goal_result.size() ? size_t(p.games()) : 0;
+                     return view<const u32>(h, p.goal_result.data(),
+                                            {games, size_t(p.shape().seats)});
                    })
-      .def_prop_ro("tables",
+      .def_prop_ro("envs",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
                      const StateBytes at = p.state().bytes();
-                     return view<const u8>(h, at.tables,
-                                           {size_t(p.games()), size_t(at.table_bytes)});
+                     return view<const u8>(h, at.envs, {size_t(p.games()), size_t(at.env_bytes)});
                    })
-      .def_prop_ro("side",
+      .def_prop_ro("extra",
                    [](Self h) {
                      AnyPool& p = pool_of(h);
                      const AnyPoolState& state = p.state();
@@ -293,28 +294,28 @@ void bind_views(nb::class_<BoundPool>& pool) {
 constexpr const char* kOtherBuild = "they were saved by another build";
 
 // What is wrong with tables from outside, which need not be as many as the pool's.
-std::string check_tables(const BoundPool& p, In<u8> tables, In<u8> sides) {
+std::string check_envs(const BoundPool& p, In<u8> envs, In<u8> extras) {
   constexpr Call call("Pool.check");
   const AnyPoolState& state = p->state();
-  const i64 each = state.bytes().table_bytes;
-  const i64 bytes = call.size(tables, "tables"), count = bytes / each;
-  if (bytes != count * each || call.size(sides, "sides") != count * state.extra_bytes())
+  const i64 each = state.bytes().env_bytes;
+  const i64 bytes = call.size(envs, "envs"), count = bytes / each;
+  if (bytes != count * each || call.size(extras, "extras") != count * state.extra_bytes())
     return kOtherBuild;
-  return state.check(count, call.take(tables, "tables", bytes),
-                     call.take(sides, "sides", count * state.extra_bytes()));
+  return state.check(count, call.take(envs, "envs", bytes),
+                     call.take(extras, "extras", count * state.extra_bytes()));
 }
 
 // Goes on from tables from outside, all of them or none.
-std::string load_tables(BoundPool& p, u64 seed, In<u8> tables, In<u8> sides, In<u8> memories) {
+std::string load_envs(BoundPool& p, u64 seed, In<u8> envs, In<u8> extras, In<u8> memories) {
   constexpr Call call("Pool.load");
   AnyPool& games = p.idle(call);
   const AnyPoolState& state = games.state();
-  const i64 bytes = games.games() * state.bytes().table_bytes;
-  if (call.size(tables, "tables") != bytes || call.size(sides, "sides") != state.extra.size() ||
+  const i64 bytes = games.games() * state.bytes().env_bytes;
+  if (call.size(envs, "envs") != bytes || call.size(extras, "extras") != state.extra.size() ||
       call.size(memories, "memories") != state.memory.size())
     return kOtherBuild;
-  std::string wrong = games.load(seed, call.take(tables, "tables", bytes),
-                                 call.take(sides, "sides", state.extra.size()),
+  std::string wrong = games.load(seed, call.take(envs, "envs", bytes),
+                                 call.take(extras, "extras", state.extra.size()),
                                  call.take(memories, "memories", state.memory.size()));
   if (wrong.empty()) p.changed();
   return wrong;
@@ -334,46 +335,46 @@ void bind_steps(nb::class_<BoundPool>& pool) {
              p.changed(false);
            })
       .def("accept_discrete",
-           [](BoundPool& p, int slot, In<i32> actions) {
+           [](BoundPool& p, int group, In<i32> actions) {
              constexpr Call call("Pool.accept_discrete");
-             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, false);
-             return accept(p, slot, call.take(actions, "actions", count));
+             const i64 count = p.rows(p.ready(call, group)) * p.numbers(call, false);
+             return accept(p, group, call.take(actions, "actions", count));
            })
       .def("accept_box",
-           [](BoundPool& p, int slot, In<f32> actions) {
+           [](BoundPool& p, int group, In<f32> actions) {
              constexpr Call call("Pool.accept_box");
-             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, true);
-             return accept(p, slot, call.take(actions, "actions", count));
+             const i64 count = p.rows(p.ready(call, group)) * p.numbers(call, true);
+             return accept(p, group, call.take(actions, "actions", count));
            })
       .def("sample_discrete",
-           [](BoundPool& p, int slot, Out<i32> out) {
+           [](BoundPool& p, int group, Out<i32> out) {
              constexpr Call call("Pool.sample_discrete");
-             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, false);
+             const i64 count = p.rows(p.ready(call, group)) * p.numbers(call, false);
              i32* to = call.take(out, "out", count);
              nb::gil_scoped_release released;
-             p->sample(slot, to);
+             p->sample(group, to);
            })
       .def("sample_box",
-           [](BoundPool& p, int slot, Out<f32> out) {
+           [](BoundPool& p, int group, Out<f32> out) {
              constexpr Call call("Pool.sample_box");
-             const i64 count = p.rows(p.ready(call, slot)) * p.numbers(call, true);
+             const i64 count = p.rows(p.ready(call, group)) * p.numbers(call, true);
              f32* to = call.take(out, "out", count);
              nb::gil_scoped_release released;
-             p->sample(slot, to);
+             p->sample(group, to);
            })
       .def("send",
-           [](BoundPool& p, int slot) {
+           [](BoundPool& p, int group) {
              constexpr Call call("Pool.send");
-             p.sent(call, p.ready(call, slot));
+             p.sent(call, p.ready(call, group));
              nb::gil_scoped_release released;
-             p->send(slot);
+             p->send(group);
            })
       .def("recv",
-           [](BoundPool& p, int slot) {
-             Call("Pool.recv").index(slot, "slot", p->options().slots);
-             p.received(slot);
+           [](BoundPool& p, int group) {
+             Call("Pool.recv").index(group, "slot", p->options().groups);
+             p.received(group);
              nb::gil_scoped_release released;
-             p->recv(slot);
+             p->recv(group);
            })
       .def("step_discrete",
            [](BoundPool& p, In<i32> actions) {
@@ -390,16 +391,16 @@ void bind_steps(nb::class_<BoundPool>& pool) {
                             call.take(actions, "actions", p.rows() * p.numbers(call, true)));
            })
       .def("run_random", &run_random)
-      .def("check", &check_tables, "tables"_a, "sides"_a)
-      .def("load", &load_tables, "seed"_a, "tables"_a, "sides"_a, "memories"_a);
+      .def("check", &check_envs, "envs"_a, "extras"_a)
+      .def("load", &load_envs, "seed"_a, "envs"_a, "extras"_a, "memories"_a);
 }
 
 // A number of one slot.
 template <auto kOf>
-auto of_slot(const char* name) {
-  return [name](const BoundPool& p, int slot) {
-    Call(name).index(slot, "slot", p->options().slots);
-    return kOf(*p, slot);
+auto of_group(const char* name) {
+  return [name](const BoundPool& p, int group) {
+    Call(name).index(group, "slot", p->options().groups);
+    return kOf(*p, group);
   };
 }
 
@@ -412,12 +413,13 @@ void bind_pool(nb::module_& m) {
   pool.def_prop_ro("seed", [](const BoundPool& p) { return p->state().seed(); })
       .def_prop_ro("array_bytes", [](const BoundPool& p) { return p->bytes(); })
       .def("final_count",
-           of_slot<[](const AnyPool& p, int slot) { return p.final_count[size_t(slot)]; }>(
+           of_group<[](const AnyPool& p, int group) { return p.final_count[size_t(group)]; }>(
                "Pool.final_count"))
-      .def("slot_begin", of_slot<[](const AnyPool& p, int slot) { return p.slot_begin(slot); }>(
-                             "Pool.slot_begin"))
-      .def("slot_end",
-           of_slot<[](const AnyPool& p, int slot) { return p.slot_end(slot); }>("Pool.slot_end"))
+      .def("group_begin",
+           of_group<[](const AnyPool& p, int group) { return p.group_begin(group); }>(
+               "Pool.slot_begin"))
+      .def("group_end", of_group<[](const AnyPool& p, int group) { return p.group_end(group); }>(
+                            "Pool.slot_end"))
       .def("digest",
            [](const BoundPool& p) {
              const AnyPool& games = p.idle(Call("Pool.digest"));
@@ -457,8 +459,8 @@ void bind_pool(nb::module_& m) {
       .def("weights", [](const BoundPool& p) { return p->state().weights(); })
       .def("set_config", &set_config);
   m.def("make_pool", &make_pool, "rules"_a, "games"_a, "seed"_a, "first_game"_a, "threads"_a,
-        "slots"_a, "skip_forced"_a, "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a,
-        "records"_a = false);
+        "groups"_a, "skip_forced"_a, "observe"_a, "memory"_a, "every_game"_a, "opening_plies"_a,
+        "goal_results"_a = false);
   m.attr("MAX_LINEUPS") = kMaxLineups;
   m.attr("MAX_MIXES") = kMaxMixes;
   m.attr("MAX_MIX_PLAYERS") = kMaxMixPlayers;

@@ -35,7 +35,7 @@ class Passes final : public Job {
 
   void run(int phase, int chunk) override {
     const auto& [items, pass] = passes_[static_cast<size_t>(phase)];
-    pass(chunk, chunk * kChunk, least((chunk + 1) * kChunk, items));
+    pass(chunk, chunk * kChunk, min((chunk + 1) * kChunk, items));
   }
 
   static int chunks_of(int items) { return (items + kChunk - 1) / kChunk; }
@@ -73,12 +73,12 @@ void add_sums(Passes& passes, const SumTree& tree, const std::vector<int>& leave
 void prefetch(const void* from, i64 bytes) {
   constexpr i64 kLine = 64;
   const char* at = static_cast<const char*>(from);
-  for (i64 i = 0; i < least(bytes, 8 * kLine); i += kLine) __builtin_prefetch(at + i);
+  for (i64 i = 0; i < min(bytes, 8 * kLine); i += kLine) __builtin_prefetch(at + i);
 }
 
 // What a rollout brings, by place; `RolloutView` and `Links` say more about it.
-struct Brought {
-  int carried, rows, learner;
+struct RolloutColumns {
+  int pending_count, rows, learner;
   const i16* policy;
   const i8* seat;
   const u8 *obs, *mask;
@@ -86,20 +86,20 @@ struct Brought {
   const f32* numbers;
   const u8* end;
   const i32* next;
-  const f32 *paid, *discount;
-  const i32* open_rows;  // [carried]
+  const f32 *reward, *discount;
+  const i32* pending_rows;  // [carried]
   int cuts;
   i64 cut_places;
   const i32* cut_entry;  // by place in `final_value`: which last row stands there, -1 if none does
   const f32* cut_sign;   // likewise: -1 where that row is the other seat's
   const u8 *cut_obs, *cut_mask;
-  const u32* record;  // what came of goals; null if the ring does not keep it
+  const u32* goal_result;  // what came of goals; null if the ring does not keep it
 
-  int places() const { return carried + rows; }
-  bool mine(int row) const { return policy[row] == learner && seat[row] >= 0; }
+  int indices() const { return pending_count + rows; }
+  bool is_learner(int row) const { return policy[row] == learner && seat[row] >= 0; }
   // Which last row follows a decision before a cut, -1 if none does.
-  int entry(int place) const {
-    return end[place] == kTruncated && cuts ? cut_entry[next[place]] : -1;
+  int entry(int index) const {
+    return end[index] == kTruncated && cuts ? cut_entry[next[index]] : -1;
   }
 };
 
@@ -108,10 +108,10 @@ struct Brought {
 class ReplayRing {
  public:
   ReplayRing(int actions, int box, Out<u8> obs, Out<u64> mask, Out<u8> action, Out<i32> next,
-             Out<u8> end, Out<f32> paid, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
-             MaybeOut<u64> sums, MaybeOut<u32> record, int threads)
-      : thread_pool_(most(threads, 1) - 1),
-        columns_{obs, mask, action, next, end, paid, discount, open, weight, sums, record} {
+             Out<u8> end, Out<f32> reward, Out<f32> discount, Out<i64> open, MaybeOut<u32> weight,
+             MaybeOut<u64> sums, MaybeOut<u32> goal_result, int threads)
+      : thread_pool_(max(threads, 1) - 1),
+        columns_{obs, mask, action, next, end, reward, discount, open, weight, sums, goal_result} {
     constexpr Call call("ReplayRing");
     call.demand(call.count(actions, "actions") == 0 || call.count(box, "box") == 0,
                 "an action is one of several, or has numbers");
@@ -121,24 +121,24 @@ class ReplayRing {
     ring_.actions = actions;
     ring_.box = call.between(box, "box", 0, kMaxBox);
     ring_.action_bytes = actions_at.columns;
-    const i64 places = ring_.capacity;
+    const i64 indices = ring_.capacity;
     call.demand(
-        actions_at.rows == places && (box ? ring_.action_bytes == 4 * box
-                                          : ring_.action_bytes == 2 || ring_.action_bytes == 4),
+        actions_at.rows == indices && (box ? ring_.action_bytes == 4 * box
+                                           : ring_.action_bytes == 2 || ring_.action_bytes == 4),
         "an action takes two or four bytes, or four for every number");
     ring_.obs = rows.data;
-    ring_.mask = call.take(mask, "mask", places * ring_.mask_words());
+    ring_.mask = call.take(mask, "mask", indices * ring_.mask_words());
     ring_.action = actions_at.data;
-    ring_.next = call.take(next, "next", places);
-    ring_.end = call.take(end, "end", places);
-    ring_.paid = call.take(paid, "paid", places);
-    ring_.discount = call.take(discount, "discount", places);
-    carried_ = call.count(call.size(open, "open"), "open");
-    open_ = call.take(open, "open", carried_);
+    ring_.next = call.take(next, "next", indices);
+    ring_.end = call.take(end, "end", indices);
+    ring_.reward = call.take(reward, "reward", indices);
+    ring_.discount = call.take(discount, "discount", indices);
+    pending_count_ = call.count(call.size(open, "pending"), "pending");
+    open_ = call.take(open, "pending", pending_count_);
     call.demand(!weight == !sums, "weight and sums go together: give both or none");
-    tree_ = {ring_.capacity, call.take(weight, "weight", places),
+    tree_ = {ring_.capacity, call.take(weight, "weight", indices),
              call.take(sums, "sums", tree_sums(ring_.capacity))};
-    record_ = call.take(record, "record", places);
+    goal_result_ = call.take(goal_result, "goal_result", indices);
   }
 
   i64 first() const { return first_; }
@@ -152,30 +152,30 @@ class ReplayRing {
 
   // Returns how many entries ago the samples were stored, summed up.
   i64 sample(u64 seed, u32 number, int n_step, f32 correction, Out<u8> obs, Out<u8> mask,
-             MaybeOut<i32> action, MaybeOut<f32> numbers, Out<f32> paid, Out<f32> discount,
-             Out<u8> next_obs, Out<u8> next_mask, Out<f32> weight, Out<i64> places,
+             MaybeOut<i32> action, MaybeOut<f32> numbers, Out<f32> reward, Out<f32> discount,
+             Out<u8> next_obs, Out<u8> next_mask, Out<f32> weight, Out<i64> indices,
              const Goals* goals, const std::vector<f32>& rewards, f32 share) {
     constexpr Call call("ReplayRing.sample");
     check_columns(call);
     call.demand(count_ > 0, "nothing can be sampled yet");
     call.between(n_step, "n_step", 1, kMaxSteps);
-    const int batch = call.count(call.size(places, "places"), "batch");
+    const int batch = call.count(call.size(indices, "indices"), "batch");
     const i64 bytes = i64{batch} * ring_.row_bytes, masks = i64{batch} * ring_.actions;
     call.demand(ring_.box ? !!numbers : !!action, "there is no room for the actions");
     const SamplesView out{call.take(obs, "obs", bytes),
                           call.take(mask, "mask", masks),
                           call.take(action, "action", batch),
                           call.take(numbers, "numbers", i64{batch} * ring_.box),
-                          call.take(paid, "paid", batch),
+                          call.take(reward, "reward", batch),
                           call.take(discount, "discount", batch),
                           call.take(next_obs, "next_obs", bytes),
                           call.take(next_mask, "next_mask", masks),
                           call.take(weight, "weight", batch),
-                          call.take(places, "places", batch)};
-    const u32* records = record_;
+                          call.take(indices, "indices", batch)};
+    const u32* goal_results = goal_result_;
     if (goals) check_goals(call, *goals, rewards);
     nb::gil_scoped_release released;
-    const int from = place_of(first_), fill = static_cast<int>(head_ - first_);
+    const int from = index_of(first_), fill = static_cast<int>(head_ - first_);
     std::vector<i64> ages(static_cast<size_t>(Passes::chunks_of(batch)));
     std::vector<u32> min_weights(ages.size(), ~u32{0});
     after_.resize(static_cast<size_t>(batch));
@@ -186,32 +186,32 @@ class ReplayRing {
       u32 lowest = ~u32{0};
       for (int i = begin; i < end; ++i) {
         Rng rng = sample_rng(seed, i, number);
-        const int place = tree_.leaf ? draw_leaf(tree_, rng) : pick(ring_, from, fill, rng);
-        if (tree_.leaf) lowest = least(lowest, tree_.leaf[place]);
-        age += fill - wrap(place - from, ring_.capacity);
-        out.place[i] = place;
-        ask_for(place, true);
+        const int index = tree_.leaf ? draw_leaf(tree_, rng) : pick(ring_, from, fill, rng);
+        if (tree_.leaf) lowest = min(lowest, tree_.leaf[index]);
+        age += fill - wrap(index - from, ring_.capacity);
+        out.index[i] = index;
+        prefetch_entry(index, true);
       }
       ages[static_cast<size_t>(chunk)] = age;
       min_weights[static_cast<size_t>(chunk)] = lowest;
     });
     passes.add(batch, [&](int, int begin, int end) {
       for (int i = begin; i < end; ++i) {
-        Followed& after = after_[static_cast<size_t>(i)];
-        after = follow(ring_, static_cast<int>(out.place[i]), n_step);
-        ask_for(after.place, false);
+        NStepReturn& after = after_[static_cast<size_t>(i)];
+        after = n_step_return(ring_, static_cast<int>(out.index[i]), n_step);
+        prefetch_entry(after.index, false);
       }
     });
     passes.add(batch, [&](int, int begin, int end) {
       u32 lowest = ~u32{0};
-      for (const u32 one : min_weights) lowest = least(lowest, one);
+      for (const u32 one : min_weights) lowest = min(lowest, one);
       for (int i = begin; i < end; ++i) {
-        const int place = static_cast<int>(out.place[i]);
-        take_sample(ring_, out, i, place, after_[static_cast<size_t>(i)]);
-        out.weight[i] = tree_.leaf ? correction_of(tree_.leaf[place], lowest, correction) : 1.0f;
-        if (goals && drawn_for_hindsight(seed, static_cast<u32>(i), number, share))
-          goals->of->relabel_sample(goals->config.data(), rewards.data(), ring_, records, out, i,
-                                    n_step);
+        const int index = static_cast<int>(out.index[i]);
+        take_sample(ring_, out, i, index, after_[static_cast<size_t>(i)]);
+        out.weight[i] = tree_.leaf ? correction_of(tree_.leaf[index], lowest, correction) : 1.0f;
+        if (goals && draws_hindsight(seed, static_cast<u32>(i), number, share))
+          goals->of->relabel_sample(goals->config.data(), rewards.data(), ring_, goal_results, out,
+                                    i, n_step);
       }
     });
     run(passes, batch);
@@ -221,13 +221,13 @@ class ReplayRing {
   }
 
   // Of a decision that is named twice the larger error counts, whatever the order.
-  void reprioritize(In<i64> places, In<f32> error, f32 exponent) {
+  void reprioritize(In<i64> indices, In<f32> error, f32 exponent) {
     constexpr Call call("ReplayRing.reprioritize");
     call.demand(tree_.leaf, "the ring has no priorities");
-    const int batch = call.count(call.size(places, "places"), "batch");
-    const i64* at = call.take(places, "places", batch);
+    const int batch = call.count(call.size(indices, "indices"), "batch");
+    const i64* at = call.take(indices, "indices", batch);
     const f32* errors = call.take(error, "error", batch);
-    call.within(at, batch, "places", 0, ring_.capacity);
+    call.within(at, batch, "indices", 0, ring_.capacity);
     nb::gil_scoped_release released;
     std::vector<u32> weights(static_cast<size_t>(batch));
     Passes passes;
@@ -251,18 +251,18 @@ class ReplayRing {
   }
 
   void push(int learner, In<i16> policy, In<i8> seat, In<u8> obs, In<u8> mask, MaybeIn<i32> action,
-            MaybeIn<f32> numbers, In<u8> end, In<i32> next, In<f32> paid, In<f32> discount,
-            In<i32> open_rows, MaybeIn<i32> cut_entry, MaybeIn<f32> cut_sign, MaybeIn<u8> cut_obs,
-            MaybeIn<u8> cut_mask, MaybeIn<u32> record) {
+            MaybeIn<f32> numbers, In<u8> end, In<i32> next, In<f32> reward, In<f32> discount,
+            In<i32> pending_rows, MaybeIn<i32> cut_entry, MaybeIn<f32> cut_sign,
+            MaybeIn<u8> cut_obs, MaybeIn<u8> cut_mask, MaybeIn<u32> goal_result) {
     constexpr Call call("ReplayRing.push");
     check_columns(call);
-    Brought b{};
-    b.carried = carried_;
+    RolloutColumns b{};
+    b.pending_count = pending_count_;
     b.rows = call.count(call.size(policy, "policy"), "rows");
     b.learner = learner;
     b.policy = call.take(policy, "policy", b.rows);
     b.seat = call.take(seat, "seat", b.rows);
-    const i64 at = call.count(i64{b.carried} + b.rows, "places");
+    const i64 at = call.count(i64{b.pending_count} + b.rows, "indices");
     b.obs = call.take(obs, "obs", at * ring_.row_bytes);
     b.mask = call.take(mask, "mask", at * ring_.actions);
     call.demand(ring_.box ? !!numbers : !!action, "what was done is missing");
@@ -270,22 +270,22 @@ class ReplayRing {
     b.numbers = call.take(numbers, "numbers", at * ring_.box);
     b.end = call.take(end, "end", at);
     b.next = call.take(next, "next", at);
-    b.paid = call.take(paid, "paid", at);
+    b.reward = call.take(reward, "reward", at);
     b.discount = call.take(discount, "discount", at);
-    b.open_rows = call.take(open_rows, "open_rows", b.carried);
-    call.within(b.open_rows, b.carried, "open_rows", -1, at);
+    b.pending_rows = call.take(pending_rows, "pending_rows", b.pending_count);
+    call.within(b.pending_rows, b.pending_count, "pending_rows", -1, at);
     if (cut_obs) take_cuts(call, b, cut_entry, cut_sign, *cut_obs, cut_mask);
-    const u32* records = call.take(record, "record", at);
-    b.record = record_ ? records : nullptr;
+    const u32* goal_results = call.take(goal_result, "goal_result", at);
+    b.goal_result = goal_result_ ? goal_results : nullptr;
     check_links(call, b);
     nb::gil_scoped_release released;
     touched_.clear();
-    allot(b);
+    allocate(b);
     store_rows(b);
     store_links(b);
-    store_records(b);
-    for (int i = 0; i < b.carried; ++i)
-      open_[i] = b.open_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.open_rows[i])];
+    store_goal_results(b);
+    for (int i = 0; i < b.pending_count; ++i)
+      open_[i] = b.pending_rows[i] < 0 ? -1 : serial_[static_cast<size_t>(b.pending_rows[i])];
     if (!tree_.leaf) return;
     Passes passes;
     add_sums(passes, tree_, touched_);
@@ -310,42 +310,42 @@ class ReplayRing {
     call.demand(fill >= 0 && fill <= ring_.capacity,
                 "the ring holds more than it has room for, or less than nothing");
     i64 found = 0;
-    for (int place = 0; place < ring_.capacity; ++place) {
-      const i64 age = wrap(place - place_of(first_), ring_.capacity);
-      if (age >= fill) ring_.end[place] = kNotASample;
-      if (ring_.end[place] == kNotASample) {
-        ring_.next[place] = place;
-        ring_.discount[place] = 0;
+    for (int index = 0; index < ring_.capacity; ++index) {
+      const i64 age = wrap(index - index_of(first_), ring_.capacity);
+      if (age >= fill) ring_.end[index] = kNotASample;
+      if (ring_.end[index] == kNotASample) {
+        ring_.next[index] = index;
+        ring_.discount[index] = 0;
         continue;
       }
       ++found;
-      call.index(ring_.next[place], "next", ring_.capacity);
-      check_next(call, place, fill - age);
+      call.index(ring_.next[index], "next", ring_.capacity);
+      check_next(call, index, fill - age);
     }
     call.demand(found == count_, "count is another than that of decisions in the ring");
-    for (int i = 0; i < carried_; ++i)
+    for (int i = 0; i < pending_count_; ++i)
       call.demand(open_[i] >= -1 && open_[i] < head_, "an open decision was not stored yet");
     checked_ = true;
   }
 
   // left: entries from a place on, itself included.
-  void check_next(const Call& call, int place, i64 left) const {
-    const int ahead = wrap(ring_.next[place] - place, ring_.capacity);
-    call.demand(ahead < left && (ahead > 0 || ring_.discount[place] == 0),
+  void check_next(const Call& call, int index, i64 left) const {
+    const int ahead = wrap(ring_.next[index] - index, ring_.capacity);
+    call.demand(ahead < left && (ahead > 0 || ring_.discount[index] == 0),
                 "a decision is followed by one that was not stored behind it");
-    call.demand(ahead > 0 || ring_.end[place] != kToNext || !record_,
+    call.demand(ahead > 0 || ring_.end[index] != kToNext || !goal_result_,
                 "a decision that goes on is followed by itself");
   }
 
   void check_goals(const Call& call, const Goals& goals, const std::vector<f32>& rewards) const {
-    call.demand(record_ && ring_.box == 0, "the ring does not keep what came of goals");
+    call.demand(goal_result_ && ring_.box == 0, "the ring does not keep what came of goals");
     call.demand(goals.shape.actions == ring_.actions && goals.shape.obs_bytes <= ring_.row_bytes,
                 "the goals are those of another game");
     check_weights(call, rewards, goals.weights);
   }
 
-  void take_cuts(const Call& call, Brought& b, const MaybeIn<i32>& entry, const MaybeIn<f32>& sign,
-                 const In<u8>& obs, const MaybeIn<u8>& mask) const {
+  void take_cuts(const Call& call, RolloutColumns& b, const MaybeIn<i32>& entry,
+                 const MaybeIn<f32>& sign, const In<u8>& obs, const MaybeIn<u8>& mask) const {
     call.demand(entry && sign && mask, "the last rows of cut games are not complete");
     const Rows<const u8> rows = call.rows(obs, "cut_obs");
     call.demand(rows.columns == ring_.row_bytes, "cut_obs has rows of another length");
@@ -359,17 +359,18 @@ class ReplayRing {
   }
 
   // A decision goes on at a later one of the learner's own, or at a row of the cuts.
-  static void check_links(const Call& call, const Brought& b) {
-    for (int at = 0; at < b.places(); ++at) {
+  static void check_links(const Call& call, const RolloutColumns& b) {
+    for (int at = 0; at < b.indices(); ++at) {
       const i32 next = b.next[at];
       if (b.end[at] == kToNext)
-        call.demand(next > at && next >= b.carried && next < b.places() && b.mine(next - b.carried),
+        call.demand(next > at && next >= b.pending_count && next < b.indices() &&
+                        b.is_learner(next - b.pending_count),
                     "next names no later decision of the learner");
       if (b.end[at] == kTruncated && b.cuts) call.index(next, "next", b.cut_places);
     }
   }
 
-  int place_of(i64 serial) const { return static_cast<int>(serial % ring_.capacity); }
+  int index_of(i64 serial) const { return static_cast<int>(serial % ring_.capacity); }
 
   // A few items are done before another thread is awake.
   void run(Passes& passes, int items) {
@@ -379,86 +380,87 @@ class ReplayRing {
     thread_pool_.wait(passes, true);
   }
 
-  void put_weights(const i64* places, const std::vector<u32>& weights) {
-    for (size_t i = 0; i < weights.size(); ++i) tree_.leaf[places[i]] = 0;
+  void put_weights(const i64* indices, const std::vector<u32>& weights) {
+    for (size_t i = 0; i < weights.size(); ++i) tree_.leaf[indices[i]] = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
-      if (ring_.end[places[i]] == kNotASample) continue;
-      u32& leaf = tree_.leaf[places[i]];
-      leaf = most(leaf, weights[i]);
-      highest_ = most(highest_, leaf);
+      if (ring_.end[indices[i]] == kNotASample) continue;
+      u32& leaf = tree_.leaf[indices[i]];
+      leaf = max(leaf, weights[i]);
+      highest_ = max(highest_, leaf);
     }
   }
 
-  void ask_for(i64 place, bool decision) const {
-    prefetch(ring_.obs + place * ring_.row_bytes, ring_.row_bytes);
-    if (ring_.actions) prefetch(ring_.mask + place * ring_.mask_words(), 8 * ring_.mask_words());
+  void prefetch_entry(i64 index, bool decision) const {
+    prefetch(ring_.obs + index * ring_.row_bytes, ring_.row_bytes);
+    if (ring_.actions) prefetch(ring_.mask + index * ring_.mask_words(), 8 * ring_.mask_words());
     if (!decision) return;
-    prefetch(ring_.next + place, 1);
-    prefetch(ring_.paid + place, 1);
-    prefetch(ring_.discount + place, 1);
-    prefetch(ring_.action + place * ring_.action_bytes, 1);
+    prefetch(ring_.next + index, 1);
+    prefetch(ring_.reward + index, 1);
+    prefetch(ring_.discount + index, 1);
+    prefetch(ring_.action + index * ring_.action_bytes, 1);
   }
 
   // Gives every decision a serial number, then every last row that follows one; forgets what lies
   // at their places.
-  void allot(const Brought& b) {
-    i64 comes = head_;
-    serial_.assign(static_cast<size_t>(b.places()), -1);
-    for (int i = 0; i < b.carried; ++i) serial_[static_cast<size_t>(i)] = open_[i];
+  void allocate(const RolloutColumns& b) {
+    i64 next_serial = head_;
+    serial_.assign(static_cast<size_t>(b.indices()), -1);
+    for (int i = 0; i < b.pending_count; ++i) serial_[static_cast<size_t>(i)] = open_[i];
     for (int row = 0; row < b.rows; ++row)
-      if (b.mine(row)) serial_[static_cast<size_t>(b.carried + row)] = comes++;
+      if (b.is_learner(row)) serial_[static_cast<size_t>(b.pending_count + row)] = next_serial++;
     last_.assign(static_cast<size_t>(b.cuts), -1);
-    for (int place = 0; b.cuts && place < b.places(); ++place)
-      if (b.entry(place) >= 0) last_[static_cast<size_t>(b.entry(place))] = 0;
+    for (int index = 0; b.cuts && index < b.indices(); ++index)
+      if (b.entry(index) >= 0) last_[static_cast<size_t>(b.entry(index))] = 0;
     for (i64& last : last_)
-      if (last == 0) last = comes++;
-    if (comes - head_ > ring_.capacity) Call("ReplayRing.push").refuse("the rollout does not fit");
-    for (; head_ < comes; ++head_) forget(place_of(head_));
-    first_ = most(first_, head_ - ring_.capacity);
+      if (last == 0) last = next_serial++;
+    if (next_serial - head_ > ring_.capacity)
+      Call("ReplayRing.push").refuse("the rollout does not fit");
+    for (; head_ < next_serial; ++head_) clear_entry(index_of(head_));
+    first_ = max(first_, head_ - ring_.capacity);
   }
 
-  void forget(int place) {
-    count_ -= ring_.end[place] != kNotASample;
-    ring_.end[place] = kNotASample;
-    if (tree_.leaf) weigh(place, 0);
+  void clear_entry(int index) {
+    count_ -= ring_.end[index] != kNotASample;
+    ring_.end[index] = kNotASample;
+    if (tree_.leaf) set_weight(index, 0);
   }
 
-  void weigh(int place, u32 weight) {
-    tree_.leaf[place] = weight;
-    touched_.push_back(place);
+  void set_weight(int index, u32 weight) {
+    tree_.leaf[index] = weight;
+    touched_.push_back(index);
   }
 
-  void store_rows(const Brought& b) const {
+  void store_rows(const RolloutColumns& b) const {
     const i64 bytes = ring_.row_bytes;
     for (int row = 0; row < b.rows; ++row) {
-      if (!b.mine(row)) continue;
-      const i64 from = b.carried + row;
-      const int place = place_of(serial_[static_cast<size_t>(from)]);
-      store_row(ring_, place, b.obs + from * bytes, b.mask + from * ring_.actions);
+      if (!b.is_learner(row)) continue;
+      const i64 from = b.pending_count + row;
+      const int index = index_of(serial_[static_cast<size_t>(from)]);
+      store_row(ring_, index, b.obs + from * bytes, b.mask + from * ring_.actions);
       if (ring_.box)
-        store_numbers(ring_, place, b.numbers + from * ring_.box);
+        store_numbers(ring_, index, b.numbers + from * ring_.box);
       else
-        store_action(ring_, place, b.action[from]);
+        store_action(ring_, index, b.action[from]);
     }
     for (i64 cut = 0; cut < b.cuts; ++cut)
       if (const i64 serial = last_[static_cast<size_t>(cut)]; serial >= 0)
-        store_row(ring_, place_of(serial), b.cut_obs + cut * bytes,
+        store_row(ring_, index_of(serial), b.cut_obs + cut * bytes,
                   b.cut_mask + cut * ring_.actions);
   }
 
   // A decision gets its record when it is stored, or while it is still open.
-  void store_records(const Brought& b) const {
-    if (!b.record) return;
-    for (int at = 0; at < b.places(); ++at)
+  void store_goal_results(const RolloutColumns& b) const {
+    if (!b.goal_result) return;
+    for (int at = 0; at < b.indices(); ++at)
       if (const i64 serial = serial_[static_cast<size_t>(at)]; serial >= first_)
-        record_[place_of(serial)] = b.record[at];
+        goal_result_[index_of(serial)] = b.goal_result[at];
     for (const i64 serial : last_)
-      if (serial >= first_) record_[place_of(serial)] = kNoRecord;
+      if (serial >= first_) goal_result_[index_of(serial)] = kNoGoalResult;
   }
 
   // Decisions that were overwritten while they were open are skipped.
-  void store_links(const Brought& b) {
-    for (int at = 0; at < b.places(); ++at) {
+  void store_links(const RolloutColumns& b) {
+    for (int at = 0; at < b.indices(); ++at) {
       const i64 serial = serial_[static_cast<size_t>(at)];
       if (b.end[at] == kNotASample || serial < first_) continue;
       i64 next = -1;
@@ -468,9 +470,9 @@ class ReplayRing {
         next = last_[static_cast<size_t>(b.entry(at))];
         discount *= b.cut_sign[b.next[at]];
       }
-      const int place = place_of(serial);
-      store_link(ring_, place, b.end[at], next < 0 ? -1 : place_of(next), b.paid[at], discount);
-      if (tree_.leaf) weigh(place, highest_);
+      const int index = index_of(serial);
+      store_link(ring_, index, b.end[at], next < 0 ? -1 : index_of(next), b.reward[at], discount);
+      if (tree_.leaf) set_weight(index, highest_);
       ++count_;
     }
   }
@@ -488,13 +490,13 @@ class ReplayRing {
   ThreadPool thread_pool_;
   Columns columns_;
   i64* open_ = nullptr;  // serial numbers of decisions that are still open, -1 where there is none
-  int carried_ = 0;      // of those
-  u32* record_ = nullptr;
+  int pending_count_ = 0;  // of those
+  u32* goal_result_ = nullptr;
   RingView ring_{};
   SumTree tree_{};
   std::vector<i64> serial_, last_;  // of the rollout's places, and of its last rows
   std::vector<int> touched_;
-  std::vector<Followed> after_;
+  std::vector<NStepReturn> after_;
 };
 
 }  // namespace
@@ -503,22 +505,22 @@ void bind_replay(nb::module_& m) {
   nb::class_<ReplayRing>(m, "ReplayRing", "Stores and samples decisions in columns of Python's.")
       .def(nb::init<int, int, Out<u8>, Out<u64>, Out<u8>, Out<i32>, Out<u8>, Out<f32>, Out<f32>,
                     Out<i64>, MaybeOut<u32>, MaybeOut<u64>, MaybeOut<u32>, int>(),
-           "actions"_a, "box"_a, "obs"_a, "mask"_a, "action"_a, "next"_a, "end"_a, "paid"_a,
-           "discount"_a, "open"_a, "weight"_a.none(), "sums"_a.none(), "record"_a.none(),
+           "actions"_a, "box"_a, "obs"_a, "mask"_a, "action"_a, "next"_a, "end"_a, "reward"_a,
+           "discount"_a, "pending"_a, "weight"_a.none(), "sums"_a.none(), "goal_result"_a.none(),
            "threads"_a)
       .def_prop_rw("first", &ReplayRing::first, &ReplayRing::set_first)
       .def_prop_rw("head", &ReplayRing::head, &ReplayRing::set_head)
       .def_prop_rw("count", &ReplayRing::count, &ReplayRing::set_count)
       .def_prop_rw("highest", &ReplayRing::highest, &ReplayRing::set_highest)
       .def("push", &ReplayRing::push, "learner"_a, "policy"_a, "seat"_a, "obs"_a, "mask"_a,
-           "action"_a.none(), "numbers"_a.none(), "end"_a, "next"_a, "paid"_a, "discount"_a,
-           "open_rows"_a, "cut_entry"_a.none(), "cut_sign"_a.none(), "cut_obs"_a.none(),
-           "cut_mask"_a.none(), "record"_a.none())
+           "action"_a.none(), "numbers"_a.none(), "end"_a, "next"_a, "reward"_a, "discount"_a,
+           "pending_rows"_a, "cut_entry"_a.none(), "cut_sign"_a.none(), "cut_obs"_a.none(),
+           "cut_mask"_a.none(), "goal_result"_a.none())
       .def("sample", &ReplayRing::sample, "seed"_a, "number"_a, "n_step"_a, "correction"_a, "obs"_a,
-           "mask"_a, "action"_a.none(), "numbers"_a.none(), "paid"_a, "discount"_a, "next_obs"_a,
-           "next_mask"_a, "weight"_a, "places"_a, "goals"_a.none() = nb::none(),
-           "rewards"_a = std::vector<f32>{}, "share"_a = 0.0f)
-      .def("reprioritize", &ReplayRing::reprioritize, "places"_a, "error"_a, "exponent"_a)
+           "mask"_a, "action"_a.none(), "numbers"_a.none(), "reward"_a, "discount"_a, "next_obs"_a,
+           "next_mask"_a, "weight"_a, "indices"_a, "goals"_a.none() = nb::none(),
+           "reward_weights"_a = std::vector<f32>{}, "share"_a = 0.0f)
+      .def("reprioritize", &ReplayRing::reprioritize, "indices"_a, "error"_a, "exponent"_a)
       .def("sum_all", &ReplayRing::sum_all);
   m.def(
       "tree_sums",

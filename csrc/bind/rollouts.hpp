@@ -7,7 +7,7 @@
 namespace sparring {
 
 struct RolloutSize {
-  i64 rows, by_game, by_seat, places;
+  i64 rows, by_game, by_seat, indices;
 };
 
 inline RolloutSize size_rollout(const Call& call, RolloutView& v, int steps, int games, int rows,
@@ -21,8 +21,8 @@ inline RolloutSize size_rollout(const Call& call, RolloutView& v, int steps, int
   size.rows = call.product("steps * games * rows", {steps, games, rows});
   size.by_game = call.product("steps * games", {steps, games});
   size.by_seat = call.product("steps * games * seats", {steps, games, seats});
-  const i64 carried = call.product("games * seats * chains", {games, seats, chains});
-  size.places = call.count(carried + size.rows, "places");
+  const i64 pending_count = call.product("games * seats * chains", {games, seats, chains});
+  size.indices = call.count(pending_count + size.rows, "places");
   return size;
 }
 
@@ -36,11 +36,11 @@ inline RolloutSize rollout_of(const Call& call, RolloutView& v, const In<i8>& se
   return size;
 }
 
-inline Links links_of(const Call& call, i64 places, const Out<u8>& end, const Out<i32>& next,
-                      const Out<f32>& paid, const Out<f32>& discount, const Out<f32>& tail) {
-  return {call.take(end, "end", places), call.take(next, "next", places),
-          call.take(paid, "paid", places), call.take(discount, "discount", places),
-          call.take(tail, "tail", places)};
+inline Links links_of(const Call& call, i64 indices, const Out<u8>& end, const Out<i32>& next,
+                      const Out<f32>& reward, const Out<f32>& discount, const Out<f32>& bootstrap) {
+  return {call.take(end, "end", indices), call.take(next, "next", indices),
+          call.take(reward, "reward", indices), call.take(discount, "discount", indices),
+          call.take(bootstrap, "bootstrap", indices)};
 }
 
 }  // namespace sparring

@@ -54,7 +54,7 @@ class BoundState {
   int box() const { return limits_->box; }
 
   std::vector<f32> ask(int bot, int row) {
-    constexpr Call call("State.ask");
+    constexpr Call call("State.bot_action");
     call.index(bot, "bot", limits_->bots);
     call.index(row, "row", limits_->rows);
     call.demand(state_->seat(row) >= 0, "nobody is to act");
@@ -83,15 +83,15 @@ class BoundState {
 
 // Goes on from a game of a pool; what is wrong with it, as for `load`.
 std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
-  constexpr Call call("State.sit_down");
+  constexpr Call call("State.load_from_pool");
   check_same(call, pool.rules, state.rules());
   AnyPool& from = pool.started(call);
   call.index(game, "game", from.games());
   const AnyPoolState& saved = from.state();
-  const i64 bytes = saved.bytes().table_bytes, extra_bytes = saved.extra_bytes();
-  const u8* table = saved.bytes().tables + game * bytes;
+  const i64 bytes = saved.bytes().env_bytes, extra_bytes = saved.extra_bytes();
+  const u8* env = saved.bytes().envs + game * bytes;
   const u8* extra = saved.extra.data() + game * extra_bytes;
-  return state->sit_down({table, table + bytes}, {extra, extra + extra_bytes});
+  return state->sit_down({env, env + bytes}, {extra, extra + extra_bytes});
 }
 
 std::tuple<std::string, nb::bytes> field_named(const BoundState& state, const Rules& rules,
@@ -146,9 +146,9 @@ void bind_state(nb::module_& m) {
       .def("text",
            [](const State& s, int viewer) { return s->text(s.viewer(Call("State.text"), viewer)); })
       .def("setup", [](State& s, const std::vector<i64>& data) { return s->setup(data); })
-      .def("sit_down", &sit_down, "pool"_a, "game"_a)
+      .def("load_from_pool", &sit_down, "pool"_a, "game"_a)
       .def("audit", [](const State& s) { return s->audit(); })
-      .def("ask", &State::ask)
+      .def("bot_action", &State::ask)
       .def("resample_hidden",
            [](State& s, int seat, u64 seed) {
              return s->resample_hidden(s.seat(Call("State.resample_hidden"), seat), seed);
@@ -179,7 +179,7 @@ void bind_state(nb::module_& m) {
           fields.emplace_back(f.name, f.offset, size_of(f.type) * f.count);
         return fields;
       },
-      "Name, first byte and number of bytes of each field; a table begins with its game.");
+      "Name, first byte and number of bytes of each field; an environment begins with its game.");
   m.def(
       "make_state",
       [](const Rules& rules, u64 seed, u32 game, bool skip_forced,

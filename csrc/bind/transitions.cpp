@@ -33,12 +33,12 @@ void check_rows(const Call& call, const RolloutView& v, i64 rows) {
   call.demand(!wrong, "a row of the learner is of a seat or role that there is not");
 }
 
-void check_open(const Call& call, const RolloutView& v) {
-  for (int i = 0; i < v.carried(); ++i)
-    call.demand(
-        v.open[i].row < 0 || (v.open[i].role >= 0 && v.open[i].role < v.roles &&
-                              v.open[i].decisions >= 0 && v.open[i].decisions <= kMaxDecisions),
-        "open holds a decision of a role or length that there is not");
+void check_pending(const Call& call, const RolloutView& v) {
+  for (int i = 0; i < v.pending_count(); ++i)
+    call.demand(v.pending[i].row < 0 ||
+                    (v.pending[i].role >= 0 && v.pending[i].role < v.roles &&
+                     v.pending[i].decisions >= 0 && v.pending[i].decisions <= kMaxDecisions),
+                "open holds a decision of a role or length that there is not");
 }
 
 void link_transitions(int seats, int roles, int chains, int learner, f32 gamma,
@@ -46,7 +46,7 @@ void link_transitions(int seats, int roles, int chains, int learner, f32 gamma,
                       const std::vector<u32>& ended_by, In<i8> seat, In<i8> role, In<i16> policy,
                       In<f32> reward, In<u8> terminated, In<u8> truncated, In<f32> final_value,
                       MaybeIn<i8> final_role, MaybeIn<u16> skipped, Out<u8> open, Out<u8> end,
-                      Out<i32> next, Out<f32> paid, Out<f32> discount, Out<f32> tail) {
+                      Out<i32> next, Out<f32> link_reward, Out<f32> discount, Out<f32> bootstrap) {
   constexpr Call call("link_transitions");
   call.between(roles, "roles", 1, kMaxRoles);
   call.demand(chains == 1 || chains == roles, "chains is 1 or the number of roles");
@@ -67,37 +67,39 @@ void link_transitions(int seats, int roles, int chains, int learner, f32 gamma,
   v.final_value = call.take(final_value, "final_value", size.by_seat);
   v.final_role = call.take(final_role, "final_role", size.by_seat);
   v.skipped = call.take(skipped, "skipped", size.by_seat);
-  u8* waiting = call.take(open, "open", i64{v.carried()} * i64{sizeof(Open)});
-  call.demand(reinterpret_cast<std::uintptr_t>(waiting) % alignof(Open) == 0,
+  u8* waiting = call.take(open, "pending", i64{v.pending_count()} * i64{sizeof(PendingTransition)});
+  call.demand(reinterpret_cast<std::uintptr_t>(waiting) % alignof(PendingTransition) == 0,
               "open does not lie where its numbers could be read; copy it first");
-  v.open = reinterpret_cast<Open*>(waiting);
-  const Links links = links_of(call, size.places, end, next, paid, discount, tail);
+  v.pending = reinterpret_cast<PendingTransition*>(waiting);
+  const Links links = links_of(call, size.indices, end, next, link_reward, discount, bootstrap);
   nb::gil_scoped_release released;
   check_rows(call, v, size.rows);
-  check_open(call, v);
+  check_pending(call, v);
   for (int game = 0; game < v.games; ++game) link_game(v, links, game);
 }
 
 void estimate_advantages(int steps, int games, int rows, int seats, int chains, f32 gae_lambda,
                          const std::vector<f32>& lambda_of, MaybeIn<i8> role, In<f32> value,
-                         Out<u8> end, Out<i32> next, Out<f32> paid, Out<f32> discount,
-                         Out<f32> tail, Out<f32> advantage, MaybeIn<f32> rho, MaybeIn<f32> trace) {
+                         Out<u8> end, Out<i32> next, Out<f32> reward, Out<f32> discount,
+                         Out<f32> bootstrap, Out<f32> advantage, MaybeIn<f32> rho,
+                         MaybeIn<f32> trace) {
   constexpr Call call("estimate_advantages");
   RolloutView v{};
   const RolloutSize size = size_rollout(call, v, steps, games, rows, seats, chains);
   v.lambda_of = lambda_of.empty() ? nullptr : lambda_of.data();
   v.role = call.take(role, "role", size.rows);
   call.demand(!v.lambda_of || v.role, "lambda_of needs the roles of rows");
-  const f32* values = call.take(value, "value", size.places);
-  const Links links = links_of(call, size.places, end, next, paid, discount, tail);
-  f32* found = call.take(advantage, "advantage", size.places);
-  const Weights weights{call.take(rho, "rho", size.places), call.take(trace, "trace", size.places)};
+  const f32* values = call.take(value, "value", size.indices);
+  const Links links = links_of(call, size.indices, end, next, reward, discount, bootstrap);
+  f32* found = call.take(advantage, "advantage", size.indices);
+  const Weights weights{call.take(rho, "rho", size.indices),
+                        call.take(trace, "trace", size.indices)};
   call.demand(!weights.rho == !weights.trace, "rho and trace go together: give both or none");
   nb::gil_scoped_release released;
   bool wrong = false;
-  for (i64 i = 0; i < size.places; ++i)
+  for (i64 i = 0; i < size.indices; ++i)
     wrong |= (links.end[i] == kToNext) &
-             (static_cast<u32>(links.next[i]) >= static_cast<u32>(size.places));
+             (static_cast<u32>(links.next[i]) >= static_cast<u32>(size.indices));
   call.demand(!wrong, "next names a place that there is not");
   if (v.lambda_of) {
     const i64 known = static_cast<i64>(lambda_of.size());
@@ -114,12 +116,13 @@ void bind_transitions(nb::module_& m) {
   m.def("link_transitions", &link_transitions, "seats"_a, "roles"_a, "chains"_a, "learner"_a,
         "gamma"_a, "gamma_into"_a, "gamma_of"_a, "ended_by"_a, "seat"_a, "role"_a, "policy"_a,
         "reward"_a, "terminated"_a, "truncated"_a, "final_value"_a, "final_role"_a.none(),
-        "skipped"_a.none(), "open"_a, "end"_a, "next"_a, "paid"_a, "discount"_a, "tail"_a);
+        "skipped"_a.none(), "pending"_a, "end"_a, "next"_a, "link_reward"_a, "discount"_a,
+        "bootstrap"_a);
   m.def("estimate_advantages", &estimate_advantages, "steps"_a, "games"_a, "rows"_a, "seats"_a,
         "chains"_a, "gae_lambda"_a, "lambda_of"_a, "role"_a.none(), "value"_a, "end"_a, "next"_a,
-        "paid"_a, "discount"_a, "tail"_a, "advantage"_a, "rho"_a.none() = nb::none(),
+        "reward"_a, "discount"_a, "bootstrap"_a, "advantage"_a, "rho"_a.none() = nb::none(),
         "trace"_a.none() = nb::none());
-  m.attr("OPEN_BYTES") = sizeof(Open);
+  m.attr("PENDING_BYTES") = sizeof(PendingTransition);
 }
 
 }  // namespace sparring

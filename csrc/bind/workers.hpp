@@ -40,8 +40,8 @@ inline RowFormat row_format(const Call& call, const std::vector<Run>& rows) {
     call.between(count, "the length of a run", 0, kMaxNumbers);
     call.between(offset, "the offset of a run", 0, kMaxNumbers);
     format.runs.push_back({first, count, offset, kind, divisor});
-    format.features = most(format.features, first + count);
-    format.bytes = most(format.bytes, offset + count * size_of(kind));
+    format.features = max(format.features, first + count);
+    format.bytes = max(format.bytes, offset + count * size_of(kind));
     listed += count;
   }
   call.demand(listed <= format.features, "a feature is in two runs");
@@ -67,7 +67,7 @@ inline std::shared_ptr<ThreadPool> thread_pool_of(int workers) {
 // Worker threads for jobs; the caller is one of them.
 class Workers {
  public:
-  explicit Workers(int threads) : thread_pool_(thread_pool_of(most(threads, 1) - 1)) {}
+  explicit Workers(int threads) : thread_pool_(thread_pool_of(max(threads, 1) - 1)) {}
   void run(Job& job) {
     if (thread_pool_->workers() == 0) return ThreadPool::run_alone(job);
     thread_pool_->submit(job);

@@ -1,4 +1,5 @@
-// A fixed set of small integers (legal actions, cards), and its expansion to one byte per member.
+// A set of small integers as bits (legal actions, cards), and its expansion to one byte per
+// integer.
 #pragma once
 
 #include "core/fn.hpp"
@@ -9,12 +10,13 @@
 
 namespace sparring {
 
-// Bits that are set in a fixed number of words.
+// Number of set bits in a fixed number of words.
 template <int Words>
 SPARRING_FN inline int count_bits(const u64* words) {
   int n = 0, w = 0;
 #if defined(__ARM_NEON) && !defined(__CUDACC__)
-  if constexpr (Words >= 4 && Words <= 60) {  // a byte of the sum has room for 31 pairs of words
+  if constexpr (Words >= 4 &&
+                Words <= 60) {  // a byte of the sum holds the counts of 31 pairs of words
     uint8x16_t sum = vdupq_n_u8(0);
     for (; w + 2 <= Words; w += 2)
       sum = vaddq_u8(sum, vcntq_u8(vreinterpretq_u8_u64(
@@ -56,9 +58,9 @@ struct Bits {
   SPARRING_FN int select(int k) const {
     SPARRING_FOR (int w = 0; w < kWords; ++w) {
       u64 rest = word[w];
-      const int here = popcount(rest);
-      if (k >= here) {
-        k -= here;
+      const int members = popcount(rest);
+      if (k >= members) {
+        k -= members;
         continue;
       }
       SPARRING_FOR (; k > 0; --k) rest &= rest - 1;
@@ -110,8 +112,8 @@ inline uint8x16_t spread16(uint8x16_t word) {
 }
 #endif
 
-// Writes at least `count` bytes, byte i = bit i of `words`, and up to 15 bytes after them: for
-// rows that are filled from front to back, where whole stores are cheaper than exact ones.
+// Writes byte i = whether i is in the set, and up to 15 bytes beyond the end: for rows that are
+// filled from front to back, where full-width stores are faster than exact ones.
 template <int Count>
 SPARRING_FN inline void expand_bits_over(const Bits<Count>& set, u8* out) {
 #if defined(__ARM_NEON) && !defined(__CUDACC__)

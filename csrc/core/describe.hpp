@@ -1,5 +1,5 @@
-// What a game tells people about itself: names, configuration fields, observation blocks.
-// Host only; the rules never depend on it.
+// Description of a game: names, configuration fields, observation blocks, statistics. Host only;
+// the rules never depend on it.
 #pragma once
 
 #include "core/game.hpp"
@@ -10,14 +10,14 @@
 
 namespace sparring {
 
-// A feature whose name is made when the game is asked, see core/layout.hpp.
+// A `Feature` (core/layout.hpp) whose name is built at run time.
 struct Column {
   std::string name;
   Type type = Type::kU8;
   f32 divisor = 1;
 };
 
-// A section likewise.
+// A `Section` (core/layout.hpp) whose name is built at run time.
 struct Block {
   std::string name;
   int rows;
@@ -45,21 +45,22 @@ struct Field {
   const char* name;
   Type type;
   int offset;
-  int count;          // 1 for a scalar
-  f64 low, high;      // allowed range (configuration only)
-  const char* words;  // "A|B|C": the values have names; "" otherwise
+  int count;                // 1 for a scalar
+  f64 low, high;            // allowed range (configuration only)
+  const char* value_names;  // "A|B|C" for values 0, 1, 2; "" for numbers
   const char* help;
-  bool live;  // may be changed while games run; takes effect at each game's next reset
+  bool live;  // can change while games run; takes effect at each game's next reset
 };
 
+// The scalar type of a member: of a number, an array of any rank, or a bit set.
 template <class T>
-struct Element {
+struct Scalar {
   using Of = T;
 };
 template <class T, size_t N>
-struct Element<T[N]> : Element<T> {};
+struct Scalar<T[N]> : Scalar<T> {};
 template <int N>
-struct Element<Bits<N>> {
+struct Scalar<Bits<N>> {
   using Of = u64;
 };
 
@@ -74,9 +75,9 @@ constexpr Type type_of() {
 }
 
 template <class Member>
-Field field(const char* name, size_t offset, f64 low = 0, f64 high = 0, const char* words = "",
-            const char* help = "", bool live = false) {
-  using Of = typename Element<Member>::Of;
+Field field(const char* name, size_t offset, f64 low = 0, f64 high = 0,
+            const char* value_names = "", const char* help = "", bool live = false) {
+  using Of = typename Scalar<Member>::Of;
   constexpr size_t bytes = sizeof(Member), each = sizeof(Of);
   return {name,
           type_of<Of>(),
@@ -84,30 +85,30 @@ Field field(const char* name, size_t offset, f64 low = 0, f64 high = 0, const ch
           static_cast<int>(bytes / each),
           low,
           high,
-          words,
+          value_names,
           help,
           live};
 }
 
 template <class Member, class... More>
 Field config_field(const char* name, size_t offset, More... more) {
-  using Of = typename Element<Member>::Of;
+  using Of = typename Scalar<Member>::Of;
   static_assert(kSame<Of, i32> || kSame<Of, f32>, "a Config is made of i32 and f32");
   return field<Member>(name, offset, more...);
 }
 
-// A member of the Config or Game in scope, by its own name.
+// A field of the Config or Game in scope, under the name of the member.
 #define SPARRING_CONFIG(member, ...) \
   ::sparring::config_field<decltype(Config::member)>(#member, offsetof(Config, member), __VA_ARGS__)
 #define SPARRING_STATE(member) \
   ::sparring::field<decltype(Game::member)>(#member, offsetof(Game, member))
 
-// A statistic of how seats play: the sum of some of the game's kCounters over the sum of others.
+// A statistic of play: the sum of some of the game's kCounters divided by the sum of others.
 struct Stat {
   std::string name;
-  std::vector<int> above, below;
+  std::vector<int> numerator, denominator;
   std::string help;
-  bool detail = false;  // one of many, such as a single round: recorded, but left out of tables
+  bool detail = false;  // one of many, such as a single round: logged, but not printed in tables
 };
 
 struct Spec {
@@ -116,18 +117,18 @@ struct Spec {
   int rules_version;
   std::vector<Block> blocks;
   std::vector<std::string> role_names;
-  // Rows and columns of the board if the game has one: blocks of that many features are planes.
+  // Rows and columns of the board, if any: blocks with rows * columns features are planes.
   std::vector<int> board = {};
-  // What one of the two seats is paid, the other one loses, in every part.
+  // Two seats whose rewards sum to 0 in every part.
   bool zero_sum = false;
-  // Whether anything but the players' decisions is left to chance: cards, dice, who begins.
+  // Whether the rules draw random numbers: cards, dice, the first player.
   bool chance = true;
-  // By role, features as "block.column" that are not 0 in its rows and only there. A row is of the
-  // first role that one of them tells, else of the last. Left out: a row alone does not tell.
-  std::vector<std::vector<std::string>> told_by = {};
+  // By role, features ("block.column") that are nonzero in rows of that role only. A row belongs to
+  // the first role with a nonzero feature, else to the last role. Empty: rows do not show the role.
+  std::vector<std::vector<std::string>> role_features = {};
 };
 
-// Bytes of a row with these blocks, before padding.
+// Bytes of an observation row with these blocks, before padding.
 inline int bytes_of(const std::vector<Block>& blocks) {
   int total = 0;
   for (Type type : kFeatureTypes) {

@@ -1,4 +1,4 @@
-// A 64-bit fingerprint of bytes: tells whether two workloads came out the same.
+// A 64-bit hash of bytes, for comparing the results of two runs.
 #pragma once
 
 #include "core/fn.hpp"
@@ -10,14 +10,14 @@ class Digest {
   explicit Digest(u64 start) : value_(start * 0x9E3779B97F4A7C15ull + 0x243F6A8885A308D3ull) {}
 
   void bytes(const void* data, i64 count) {
-    const u8* at = static_cast<const u8*>(data);
-    for (; count >= 8; count -= 8, at += 8) {
+    const u8* next = static_cast<const u8*>(data);
+    for (; count >= 8; count -= 8, next += 8) {
       u64 word;
-      std::memcpy(&word, at, 8);
+      std::memcpy(&word, next, 8);
       mix(word);
     }
     u64 rest = static_cast<u64>(count) << 56;
-    for (int i = 0; i < count; ++i) rest |= u64{at[i]} << (8 * i);
+    for (int i = 0; i < count; ++i) rest |= u64{next[i]} << (8 * i);
     mix(rest);
   }
 

@@ -1,4 +1,4 @@
-// What keeps games from being made or played, in words for the user. Host only.
+// Errors with a message for the user. Host only.
 #pragma once
 
 #include <stdexcept>
@@ -14,13 +14,13 @@ class ConfigError : public std::runtime_error {
 };
 
 #if defined(__wasm__)
-// A browser throws for us: nothing of the module runs any more behind this call.
+// WebAssembly has no exceptions here: the browser throws, and the module stops at this call.
 extern "C" [[noreturn, clang::import_module("sparring"), clang::import_name("fail")]] void
-sparring_fail(const char* why);
+sparring_fail(const char* message);
 
-[[noreturn]] inline void raise(const ConfigError& trouble) { sparring_fail(trouble.what()); }
+[[noreturn]] inline void raise(const ConfigError& error) { sparring_fail(error.what()); }
 #else
-[[noreturn]] inline void raise(const ConfigError& trouble) { throw trouble; }
+[[noreturn]] inline void raise(const ConfigError& error) { throw error; }
 #endif
 
 }  // namespace sparring

@@ -1,4 +1,4 @@
-// What every other header starts from: the host/device mark, fixed-width names, bit helpers.
+// Basics of every other header: the host/device macros, fixed-width types, bit helpers.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -7,27 +7,28 @@
 #define SPARRING_FN
 #endif
 
-// Put before a game's large function that is called from several places: a GPU compiler would copy
-// it into each of them, and take minutes. Not for what the pool's loop is made of: docs/gpu.md.
+// Marks a large function of a game that has several callers: inlined into each of them, it would
+// take a GPU compiler minutes. Not for functions in the pool's main loop: docs/gpu.md.
 #if defined(__CUDACC__)
 #define SPARRING_APART __noinline__
 #else
 #define SPARRING_APART
 #endif
 
-// A `for` of a game. A GPU compiler would write out its turns one behind the other, and a step
-// whose code is larger than what a processor keeps of it waits for instructions.
+// A `for` loop of a game that a GPU compiler must not unroll: a step whose code exceeds the
+// instruction cache stalls.
 #if defined(__CUDACC__)
 #define SPARRING_FOR _Pragma("unroll 1") for
 #else
 #define SPARRING_FOR for
 #endif
 
-// Promises that a row is written through this pointer only, so that the game's own fields can
-// stay in registers while it is.
+// Promises that a row is written through this pointer only, so that the fields of the game can
+// stay in registers meanwhile.
 #define SPARRING_RESTRICT __restrict__
 
-// Names, views and error texts exist on the host only; NVRTC compiles the rules without them.
+// Names, descriptions and error texts exist on the host only; NVRTC compiles the rules without
+// them.
 #if defined(__CUDACC_RTC__)
 #define SPARRING_HOST 0
 #else
@@ -90,7 +91,7 @@ SPARRING_FN inline void store8(u8* to, u64 value) {
 #endif
 }
 
-// Reads them again.
+// Reads eight bytes, lowest first, from any address.
 SPARRING_FN inline u64 load8(const u8* from) {
 #if defined(__CUDA_ARCH__)
   u64 value = 0;
@@ -108,12 +109,12 @@ SPARRING_FN inline void zero_bytes(void* to, int count) {
 }
 
 template <class T>
-SPARRING_FN constexpr T least(T a, T b) {
+SPARRING_FN constexpr T min(T a, T b) {
   return b < a ? b : a;
 }
 
 template <class T>
-SPARRING_FN constexpr T most(T a, T b) {
+SPARRING_FN constexpr T max(T a, T b) {
   return a < b ? b : a;
 }
 

@@ -1,4 +1,4 @@
-// The contract between a game and everything that plays it. docs/add-a-game.md walks through it.
+// The interface of a game: what every game implements. docs/add-a-game.md walks through it.
 #pragma once
 
 #include "core/bits.hpp"
@@ -8,7 +8,7 @@
 
 namespace sparring {
 
-// A continuous action: every component lies in [-1, 1], the game gives it its unit.
+// A continuous action: every component is in [-1, 1]; the game scales it.
 template <int D>
 struct Box {
   f32 value[D];
@@ -16,25 +16,24 @@ struct Box {
 
 // The sizes that depend on the configuration.
 struct Shape {
-  int seats;      // places that decide and are paid
+  int seats;      // seats that act and get rewards
   int actions;    // discrete actions in use (0 for box games)
   int obs_bytes;  // length of one observation row, a multiple of 16
 };
 
-// What is kept of a step beside its result: counters of the game's statistics, what came of goals,
-// and a fingerprint of the actions. No rule may depend on it.
+// Statistics of a step: counters, results of goals, and a hash of the actions. No rule reads them.
 struct Recorder {
-  u64 moves = 0;           // the fingerprint; the host alone keeps it
-  u32* records = nullptr;  // [seats] what came of goals, if somebody wants to know
-  // Counters are whole numbers, added up over the seats of one player.
-  i64* counts = nullptr;        // [kCounters]; null: nobody counts
-  const i16* player = nullptr;  // who sits where
-  i16 counted = 0;              // whose seats are counted
+  u64 action_hash = 0;          // computed on the host only
+  u32* goal_results = nullptr;  // [seats], see core/goals.hpp; null: not recorded
+  // Counters are integers, summed over the seats of one player.
+  i64* counts = nullptr;        // [kCounters]; null: not counted
+  const i16* player = nullptr;  // [seats]
+  i16 counted_player = 0;       // the player whose seats are counted
 
-  // Remembers the action of a decision by its number. A sum, so that it does not matter in how many
-  // steps the decisions came.
+  // Adds the action of decision `number` to the hash. The hash is a sum, so that it does not depend
+  // on how decisions are grouped into steps.
   template <class Action>
-  void note(u64 number, const Action& action) {
+  void hash_action(u64 number, const Action& action) {
     constexpr u64 words = sizeof(Action) / sizeof(u32);
     static_assert(sizeof(Action) == words * sizeof(u32));
     u32 word[words];
@@ -43,16 +42,16 @@ struct Recorder {
       u64 value = (((number * words + i) << 32) | word[i]) + 0x9E3779B97F4A7C15ull;
       value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9ull;
       value = (value ^ (value >> 27)) * 0x94D049BB133111EBull;
-      moves += value ^ (value >> 31);
+      action_hash += value ^ (value >> 31);
     }
   }
-  // What came of a seat's goal, see core/goals.hpp; not 0. The first one of a step counts.
-  SPARRING_FN void record(int seat, u32 what) {
-    if (records && !records[seat]) records[seat] = what;
+  // Records the result of a seat's goal, not 0; the first one of a step counts.
+  SPARRING_FN void record_goal(int seat, u32 goal_result) {
+    if (goal_results && !goal_results[seat]) goal_results[seat] = goal_result;
   }
-  // Adds to one of the game's kCounters. What it costs to find out should wait for `counts`.
+  // Adds to one of the game's kCounters. Check `counts` first if the amount is costly to compute.
   SPARRING_FN void count(int counter, int seat, i64 amount = 1) const {
-    if (!counts || player[seat] != counted) return;
+    if (!counts || player[seat] != counted_player) return;
 #if defined(__CUDA_ARCH__)
     if (amount) atomicAdd(reinterpret_cast<u64*>(counts) + counter, static_cast<u64>(amount));
 #else
@@ -61,24 +60,24 @@ struct Recorder {
   }
 };
 
-// What a step writes: rewards by named part, and the end. Parts are weighted on the spot, so
-// that a part nobody asked for costs one test.
+// Output of a step: rewards by named part, and whether the episode ends. A part is multiplied by
+// its weight at once; a part of weight 0 costs one comparison.
 struct Result {
   f32* reward;        // [seats][roles], added to
   const f32* weight;  // [parts][roles]
   int roles;
-  u32 wanted;  // bit p: part p has a weight other than 0
+  u32 active_parts;  // bit p: part p has a nonzero weight
   bool terminated = false;
   bool truncated = false;
   u8 reason = 0;       // index into the game's kEnds
-  bool stuck = false;  // the table asked nobody for so long that it never will
+  bool stuck = false;  // no policy had a decision in kMaxUnasked decisions
   Recorder recorder = {};
 
-  SPARRING_FN bool wants(int part) const { return (wanted >> part) & 1; }
+  SPARRING_FN bool is_weighted(int part) const { return (active_parts >> part) & 1; }
   SPARRING_FN bool over() const { return terminated || truncated; }
 
-  SPARRING_FN void pay(int part, int seat, f32 amount) {
-    if (!wants(part)) return;
+  SPARRING_FN void add_reward(int part, int seat, f32 amount) {
+    if (!is_weighted(part)) return;
     SPARRING_FOR (int role = 0; role < roles; ++role)
       reward[seat * roles + role] += weight[part * roles + role] * amount;
   }
@@ -87,7 +86,7 @@ struct Result {
     terminated = true;
     reason = static_cast<u8>(why);
   }
-  // The game was cut; a learner estimates what was still to come.
+  // A limit ended the episode; learners bootstrap from the value of the last position.
   SPARRING_FN void truncate(int why = 0) {
     truncated = true;
     reason = static_cast<u8>(why);
@@ -104,11 +103,12 @@ concept Same = kSame<A, B>;
 template <class G>
 inline constexpr bool kDiscrete = kSame<typename G::Action, i32>;
 
-// Legal actions of one row. Box games have none to list.
+// Legal actions of one row; empty for continuous actions.
 template <class G>
 using Legal = Bits<(G::kActions > 0 ? G::kActions : 1)>;
 
-// A game that keeps bytes outside its struct says how many; its functions then take them last.
+// A game with bytes outside its struct declares their number; its functions take them as the last
+// argument.
 template <class G>
 concept HasExtraState = requires(const typename G::Config& config) {
   { G::extra_bytes(config) } -> Same<int>;
@@ -116,28 +116,29 @@ concept HasExtraState = requires(const typename G::Config& config) {
 
 // The constants and functions every game has. Games are values: copying the bytes clones them.
 template <class G>
-concept Game =
-    __is_trivially_copyable(G) && requires(G game, const G seen, const typename G::Config& config) {
-      typename G::Action;
-      { G::shape(config) } -> Same<Shape>;
-      requires G::kMaxSeats >= 1 && G::kRows >= 1 && G::kRoles >= 1 && G::kActions >= 0;
-      requires sizeof(G::kParts) / sizeof(G::kParts[0]) <= 32;
-      { seen.seat(0) } -> Same<int>;
-      { seen.role(0) } -> Same<int>;
-      { seen.score(config, 0) } -> Same<f32>;
-    };
+concept Game = __is_trivially_copyable(G) &&
+               requires(G game, const G constant, const typename G::Config& config) {
+                 typename G::Action;
+                 { G::shape(config) } -> Same<Shape>;
+                 requires G::kMaxSeats >= 1 && G::kRows >= 1 && G::kRoles >= 1 && G::kActions >= 0;
+                 requires sizeof(G::kParts) / sizeof(G::kParts[0]) <= 32;
+                 { constant.seat(0) } -> Same<int>;
+                 { constant.role(0) } -> Same<int>;
+                 { constant.score(config, 0) } -> Same<f32>;
+               };
 
 template <class G>
 inline constexpr int kPartCount = static_cast<int>(sizeof(G::kParts) / sizeof(G::kParts[0]));
 
-// How many roles the signature of a game knows: a game that was given more later keeps its own.
+// Roles that are part of a game's bench signature: a game that gained roles keeps its old
+// signature.
 template <class G>
 inline constexpr int kSignedRolesOf = G::kRoles;
 template <class G>
   requires requires { G::kSignedRoles; }
 inline constexpr int kSignedRolesOf<G> = G::kSignedRoles;
 
-// A game may have counters, by name, that its statistics are made of.
+// Named counters from which a game's statistics are computed; optional.
 template <class G>
 inline constexpr int kCounterCount = 0;
 template <class G>
@@ -145,15 +146,14 @@ template <class G>
 inline constexpr int kCounterCount<G> =
     static_cast<int>(sizeof(G::kCounters) / sizeof(G::kCounters[0]));
 
-// Why a game may end; one that does not tell has one reason.
+// Reasons for which an episode ends; one by default.
 template <class G>
 inline constexpr int kEndCount = 1;
 template <class G>
   requires requires { G::kEnds; }
 inline constexpr int kEndCount<G> = static_cast<int>(sizeof(G::kEnds) / sizeof(G::kEnds[0]));
 
-// The core hands every game its extra, which is empty where the game keeps none: `call` is given
-// the bytes as its last argument, or nothing.
+// Calls `call` with the extra state if the game has one, else without arguments.
 template <class G, class Byte, class Call>
 SPARRING_FN inline auto with_extra(Byte* extra, Call call) {
   if constexpr (HasExtraState<G>)
@@ -185,8 +185,8 @@ SPARRING_FN inline void call_legal(const G& game, const typename G::Config& conf
     out = Legal<G>::none();
 }
 
-// A game goes on from a given position; it may leave some of it to chance, or keep what goes on
-// from the episode before.
+// Begins an episode in a given position. A game may randomize parts of it, or keep what lasts from
+// the episode before.
 template <class G>
 SPARRING_FN inline void call_begin_from(G& game, const typename G::Config& config, const G& start,
                                         Rng& chance) {

@@ -1,5 +1,5 @@
-// Work that is cut into chunks, for threads (core/thread_pool.hpp) or for one. A job has phases; a
-// phase starts when the one before it is finished by everybody. Host only.
+// Work in chunks, for a thread pool (core/thread_pool.hpp) or the calling thread. A job has phases;
+// a phase starts when all chunks of the one before are finished. Host only.
 #pragma once
 
 namespace sparring {

@@ -1,5 +1,5 @@
-// What the bytes of an observation mean, written once: `observe` finds the place of a feature by
-// its name, and `spec` tells people the same names. A name that is not there does not compile.
+// Layout of an observation, declared once: `observe` looks up the byte of a feature by its name,
+// and `spec` describes the same names. A name that does not exist does not compile.
 #pragma once
 
 #include "core/fn.hpp"
@@ -35,15 +35,16 @@ struct Feature {
   f32 divisor = 1;
 };
 
-// A named stretch of the observation, `rows` times the same features. In the byte row all u8
-// features come first, then i8, i16 and f32, each type in the order of the blocks; the public
-// feature order is that of the blocks, row by row.
+// A named section of the observation: `rows` times the same features. In the bytes of a row all u8
+// features come first, then i8, i16 and f32, each type in the order of the sections; the public
+// order of features is by section, row by row.
 struct Section {
   template <int N>
-  SPARRING_FN constexpr Section(const char* called, const Feature (&features)[N], int times = 1)
-      : name(called), rows(times), feature(features), count(N) {}
+  SPARRING_FN constexpr Section(const char* section, const Feature (&features)[N],
+                                int row_count = 1)
+      : name(section), rows(row_count), feature(features), count(N) {}
 
-  // Bytes of a type in one of its rows, up to a feature.
+  // Bytes of a type in one row of the section, in the features before `end`.
   SPARRING_FN constexpr int bytes(Type type, int end) const {
     int total = 0;
     for (int i = 0; i < end; ++i) total += feature[i].type == type ? size_of(type) : 0;
@@ -51,11 +52,11 @@ struct Section {
   }
   SPARRING_FN constexpr int bytes(Type type = Type::kU8) const { return bytes(type, count); }
 
-  // The same with some of its features only.
+  // The section with its first `features` features only.
   SPARRING_FN constexpr Section first(int features) const {
-    Section some = *this;
-    some.count = features;
-    return some;
+    Section shorter = *this;
+    shorter.count = features;
+    return shorter;
   }
 
   const char* name;
@@ -69,9 +70,9 @@ SPARRING_FN constexpr bool same_name(const char* a, const char* b) {
   return *a == *b;
 }
 
-int no_such_feature();  // never defined: whoever needs it has misspelled a name
+int no_such_feature();  // never defined: a call means that a feature's name is misspelled
 
-// The byte of a feature among those of its type in a row of its section.
+// Offset of a feature among the bytes of its type in one row of its section.
 template <int N>
 SPARRING_FN consteval int byte_of(const Feature (&features)[N], const char* name) {
   const Section all("", features);
@@ -80,7 +81,7 @@ SPARRING_FN consteval int byte_of(const Feature (&features)[N], const char* name
   return no_such_feature();
 }
 
-// Bytes of a type that the first `end` of these sections have.
+// Bytes of a type in the first `end` sections.
 template <int N>
 SPARRING_FN constexpr int bytes_of(const Section (&sections)[N], Type type, int end = N) {
   int total = 0;
@@ -88,7 +89,7 @@ SPARRING_FN constexpr int bytes_of(const Section (&sections)[N], Type type, int 
   return total;
 }
 
-// Where the features of a type begin in a row of these sections.
+// Offset of the features of a type in a row of these sections.
 template <int N>
 SPARRING_FN constexpr int first_byte(const Section (&sections)[N], Type type) {
   int total = 0;
@@ -101,7 +102,7 @@ SPARRING_FN constexpr int first_byte(const Section (&sections)[N], Type type) {
   return total;
 }
 
-// The byte of a feature in a row of these sections, for the first row of its section.
+// Offset of a feature in a row of these sections, for the first row of its section.
 template <int N>
 SPARRING_FN consteval int byte_of(const Section (&sections)[N], const char* section,
                                   const char* name) {
@@ -117,7 +118,7 @@ SPARRING_FN consteval int byte_of(const Section (&sections)[N], const char* sect
   return no_such_feature();
 }
 
-// The same of a section's first feature.
+// Offset of a section's first feature.
 template <int N>
 SPARRING_FN consteval int byte_of(const Section (&sections)[N], const char* section) {
   for (int i = 0; i < N; ++i) {

@@ -1,5 +1,4 @@
-// N games stepped together on CPU threads: their work in chunks, their results in arrays. Host
-// only.
+// A pool: N games stepped together on CPU threads, with their results in arrays. Host only.
 #pragma once
 
 #include <atomic>
@@ -14,7 +13,7 @@
 
 namespace sparring {
 
-// How a pool is played from outside, whatever the game; what it plays is its state.
+// Interface of a pool, the same for every game.
 class AnyPool : public PoolArrays {
  public:
   AnyPool(const PoolOptions& options, Shape shape, int rows, int roles, int box, int counts)
@@ -22,18 +21,18 @@ class AnyPool : public PoolArrays {
   virtual ~AnyPool() = default;
 
   virtual void reset() = 0;
-  // Checks the actions of one slot and keeps a copy; a refusal leaves everything as it was.
-  virtual RejectedAction accept(int slot, const void* actions) = 0;
-  virtual void send(int slot) = 0;
-  virtual void recv(int slot) = 0;
+  // Checks the actions of one group and copies them; a rejected action changes nothing.
+  virtual RejectedAction accept(int group, const void* actions) = 0;
+  virtual void send(int group) = 0;
+  virtual void recv(int group) = 0;
   virtual void step_all() = 0;
-  // Checks the actions of all rows, on all threads, and steps every game; a refusal leaves the
-  // games as they were.
-  virtual RejectedAction answer_all(const void* actions) = 0;
-  virtual void sample(int slot, void* actions) = 0;
+  // Checks the actions of all rows, on all threads, and steps every game; a rejected action changes
+  // no game.
+  virtual RejectedAction check_and_step_all(const void* actions) = 0;
+  virtual void sample(int group, void* actions) = 0;
   virtual u64 digest() const = 0;
-  // Goes on from what was saved, see PoolState::load.
-  virtual std::string load(u64 seed, const u8* tables, const u8* extras, const u8* memories) = 0;
+  // Loads a saved state, see PoolState::load.
+  virtual std::string load(u64 seed, const u8* envs, const u8* extras, const u8* memories) = 0;
   virtual AnyPoolState& state() = 0;
   // Legal actions as bits, one set of words per row.
   virtual const u64* legal_bits() const = 0;
@@ -58,10 +57,10 @@ class Pool final : public AnyPool {
         legal_(counted<Legal<G>>(options.games * G::kRows)),
         actions_(counted<Action>(options.games * G::kRows)),
         reasons_(counted<u8>(options.games)),
-        moves_(counted<u64>(options.games)),
-        thread_pool_(options.slots > 1 ? options.threads : options.threads - 1) {
-    for (int slot = 0; slot < options.slots; ++slot)
-      jobs_.push_back(std::make_unique<SlotJob>(*this, slot));
+        action_hash_(counted<u64>(options.games)),
+        thread_pool_(options.groups > 1 ? options.threads : options.threads - 1) {
+    for (int group = 0; group < options.groups; ++group)
+      jobs_.push_back(std::make_unique<GroupJob>(*this, group));
     i64 chunks = 0;
     for (const auto& job : jobs_) {
       job->first_chunk = chunks;
@@ -71,18 +70,18 @@ class Pool final : public AnyPool {
   }
 
   ~Pool() override {
-    for (int slot = 0; slot < options().slots; ++slot) wait(slot);
+    for (int group = 0; group < options().groups; ++group) wait(group);
   }
 
   void reset() override {
     clear_stuck();
-    for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kRestart);
-    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
+    for (int group = 0; group < options().groups; ++group) run_now(group, GroupJob::kRestart);
+    for (int group = 0; group < options().groups; ++group) check_not_stuck(group);
   }
 
-  RejectedAction accept(int slot, const void* actions) override {
-    check_not_stuck(slot);
-    const i64 from = slot_begin(slot) * G::kRows, to = slot_end(slot) * G::kRows;
+  RejectedAction accept(int group, const void* actions) override {
+    check_not_stuck(group);
+    const i64 from = group_begin(group) * G::kRows, to = group_end(group) * G::kRows;
     const Action* given = static_cast<const Action*>(actions);
     for (i64 row = from; row < to; ++row) {
       if (policy[row] < 0) continue;
@@ -95,15 +94,15 @@ class Pool final : public AnyPool {
     return {};
   }
 
-  RejectedAction answer_all(const void* actions) override {
-    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
+  RejectedAction check_and_step_all(const void* actions) override {
+    for (int group = 0; group < options().groups; ++group) check_not_stuck(group);
     const Action* given = static_cast<const Action*>(actions);
-    const bool at_once = options().slots == 1;
-    for (int slot = 0; slot < options().slots; ++slot) {
-      SlotJob& job = *jobs_[size_t(slot)];
-      job.given = given + slot_begin(slot) * G::kRows;
-      run_now(slot, at_once ? SlotJob::kAnswer : SlotJob::kCheck);
-      if (const i64 row = job.refused; row != kNoRow)
+    const bool at_once = options().groups == 1;
+    for (int group = 0; group < options().groups; ++group) {
+      GroupJob& job = *jobs_[size_t(group)];
+      job.given = given + group_begin(group) * G::kRows;
+      run_now(group, at_once ? GroupJob::kCheckAndStep : GroupJob::kCheck);
+      if (const i64 row = job.rejected; row != kNoRow)
         return rejected_action<G>(state_.global(row / G::kRows), row, seat[row], legal_[row],
                                   actions_[row]);
     }
@@ -114,24 +113,24 @@ class Pool final : public AnyPool {
     return {};
   }
 
-  void send(int slot) override {
-    jobs_[size_t(slot)]->task = SlotJob::kStep;
-    thread_pool_.submit(*jobs_[size_t(slot)]);
+  void send(int group) override {
+    jobs_[size_t(group)]->task = GroupJob::kStep;
+    thread_pool_.submit(*jobs_[size_t(group)]);
   }
-  void recv(int slot) override {
-    wait(slot);
-    check_not_stuck(slot);
+  void recv(int group) override {
+    wait(group);
+    check_not_stuck(group);
   }
 
   void step_all() override {
-    for (int slot = 0; slot < options().slots; ++slot) run_now(slot, SlotJob::kStep);
-    for (int slot = 0; slot < options().slots; ++slot) check_not_stuck(slot);
+    for (int group = 0; group < options().groups; ++group) run_now(group, GroupJob::kStep);
+    for (int group = 0; group < options().groups; ++group) check_not_stuck(group);
   }
 
-  void sample(int slot, void* actions) override {
-    check_not_stuck(slot);
-    jobs_[size_t(slot)]->sample_into = static_cast<Action*>(actions);
-    run_now(slot, SlotJob::kSample);
+  void sample(int group, void* actions) override {
+    check_not_stuck(group);
+    jobs_[size_t(group)]->sample_into = static_cast<Action*>(actions);
+    run_now(group, GroupJob::kSample);
   }
 
   u64 digest() const override {
@@ -142,15 +141,15 @@ class Pool final : public AnyPool {
       const i64 row = game * G::kRows;
       digest.bytes(&seat[row], G::kRows);
       i8 roles[G::kRows];
-      for (int r = 0; r < G::kRows; ++r) roles[r] = least<i8>(role[row + r], kSigned - 1);
+      for (int r = 0; r < G::kRows; ++r) roles[r] = min<i8>(role[row + r], kSigned - 1);
       digest.bytes(roles, G::kRows);
       digest.bytes(&legal_[row], i64{sizeof(Legal<G>)} * G::kRows);
       if (obs.size()) digest.bytes(&obs[row * row_bytes()], row_bytes() * G::kRows);
-      const i64 paid = i64{shape().seats} * G::kRoles;
+      const i64 first_reward = game * shape().seats * G::kRoles;
       f32 rewards[G::kMaxSeats * kSigned];
       for (int s = 0; s < shape().seats; ++s)
         for (int r = 0; r < kSigned; ++r)
-          rewards[s * kSigned + r] = reward[game * paid + s * G::kRoles + r];
+          rewards[s * kSigned + r] = reward[first_reward + s * G::kRoles + r];
       digest.bytes(rewards, i64{shape().seats} * kSigned * i64{sizeof(f32)});
       digest.bytes(&terminated[game], 1);
       digest.bytes(&truncated[game], 1);
@@ -159,10 +158,10 @@ class Pool final : public AnyPool {
     return sum;
   }
 
-  std::string load(u64 seed, const u8* tables, const u8* extras, const u8* memories) override {
-    std::string wrong = state_.load(seed, tables, extras, memories);
-    if (wrong.empty()) refresh();
-    return wrong;
+  std::string load(u64 seed, const u8* envs, const u8* extras, const u8* memories) override {
+    std::string error = state_.load(seed, envs, extras, memories);
+    if (error.empty()) refresh();
+    return error;
   }
 
   PoolState<G>& state() override { return state_; }
@@ -171,65 +170,66 @@ class Pool final : public AnyPool {
  private:
   static constexpr i64 kNoRow = std::numeric_limits<i64>::max();
 
-  // What a slot can be asked to do. A step: first every game answers its rows, then the games
-  // that ended start anew. An answer: a step behind a check of all its actions.
-  struct SlotJob final : Job {
-    enum Task { kStep, kRestart, kSample, kCheck, kAnswer };
-    enum Part { kChecks, kSamples, kMoves, kBegins, kDone };
+  // The work of one group. A step has two phases: every game applies its actions, then the games
+  // that ended begin a new episode. kCheckAndStep checks all actions first.
+  struct GroupJob final : Job {
+    enum Task { kStep, kRestart, kSample, kCheck, kCheckAndStep };
+    enum Phase { kChecks, kSamples, kMoves, kBegins, kDone };
 
-    SlotJob(Pool& owner, int index)
-        : pool(owner), from(owner.slot_begin(index)), to(owner.slot_end(index)), slot(index) {
-      const i64 share = (to - from) / (most(pool.options().threads, 1) * 4);
-      chunk_games = most<i64>(least<i64>(share, 512), 16);
+    GroupJob(Pool& owner, int index)
+        : pool(owner), from(owner.group_begin(index)), to(owner.group_end(index)), group(index) {
+      const i64 share = (to - from) / (max(pool.options().threads, 1) * 4);
+      chunk_games = max<i64>(min<i64>(share, 512), 16);
       ended_in.resize(size_t(chunks(to - from)));
       ended.resize(size_t(to - from));
     }
 
-    Part part_of(int phase) const {
+    Phase phase_of(int number) const {
       switch (task) {
-        case kAnswer:
-          return Part(least<int>(phase == 0 ? kChecks : kMoves + phase - 1, kDone));
+        case kCheckAndStep:
+          return Phase(min<int>(number == 0 ? kChecks : kMoves + number - 1, kDone));
         case kStep:
-          return Part(least<int>(kMoves + phase, kDone));
+          return Phase(min<int>(kMoves + number, kDone));
         case kRestart:
-          return Part(least<int>(kBegins + phase, kDone));
+          return Phase(min<int>(kBegins + number, kDone));
         case kCheck:
-          return phase == 0 ? kChecks : kDone;
+          return number == 0 ? kChecks : kDone;
         default:
-          return phase == 0 ? kSamples : kDone;
+          return number == 0 ? kSamples : kDone;
       }
     }
 
-    int open(int phase) override {
-      part = part_of(phase);
-      if (part == kChecks) refused = kNoRow;
-      if (part == kMoves && task == kAnswer && refused != kNoRow) part = kDone;
-      if (part == kDone) return -1;
-      return part == kBegins ? open_begins() : chunks(to - from);
+    int open(int number) override {
+      phase = phase_of(number);
+      if (phase == kChecks) rejected = kNoRow;
+      if (phase == kMoves && task == kCheckAndStep && rejected != kNoRow) phase = kDone;
+      if (phase == kDone) return -1;
+      return phase == kBegins ? open_begins() : chunks(to - from);
     }
 
-    // Lists the games that begin anew, in game order.
+    // Lists the games that begin a new episode, in game order.
     int open_begins() {
-      anew = 0;
+      begin_count = 0;
       if (task == kRestart) {
         pool.clear_results(from, to);
-        for (i64 game = from; game < to; ++game) ended[size_t(anew++)] = game;
+        for (i64 game = from; game < to; ++game) ended[size_t(begin_count++)] = game;
       } else {
         for (size_t chunk = 0; chunk < ended_in.size(); ++chunk)
           for (i64 i = 0; i < ended_in[chunk]; ++i)
-            ended[size_t(anew++)] = ended[size_t(i64(chunk) * chunk_games + i)];
+            ended[size_t(begin_count++)] = ended[size_t(i64(chunk) * chunk_games + i)];
       }
-      pool.final_count[size_t(slot)] = task == kRestart ? 0 : anew;
-      // A few games would fit into one chunk, for which all threads but one would wait.
+      pool.final_count[size_t(group)] = task == kRestart ? 0 : begin_count;
+      // Few games would fit into one chunk of full size, which would leave all threads but one
+      // idle.
       const i64 shares = static_cast<i64>(ended_in.size());
-      anew_each = most<i64>((anew + shares - 1) / shares, 4);
-      return static_cast<int>((anew + anew_each - 1) / anew_each);
+      begins_per_chunk = max<i64>((begin_count + shares - 1) / shares, 4);
+      return static_cast<int>((begin_count + begins_per_chunk - 1) / begins_per_chunk);
     }
 
     void run(int, int chunk) override {
-      const i64 begin = from + chunk * chunk_games, end = least(begin + chunk_games, to);
+      const i64 begin = from + chunk * chunk_games, end = min(begin + chunk_games, to);
       const Counting counting = pool.counters.of_chunk(first_chunk + chunk);
-      switch (part) {
+      switch (phase) {
         case kChecks:
           return check(begin * G::kRows, end * G::kRows);
         case kSamples:
@@ -240,42 +240,42 @@ class Pool final : public AnyPool {
           ended_in[size_t(chunk)] = move(begin, end, counting);
           return;
         default:
-          return begin_anew(chunk * anew_each, counting);
+          return begin_games(chunk * begins_per_chunk, counting);
       }
     }
 
-    // Keeps a copy of the actions, which is what is looked at: the caller's may change meanwhile.
+    // Copies the actions and checks the copy: the caller's array may change meanwhile.
     void check(i64 row, i64 end) {
-      if (row > refused) return;  // an earlier one is what will be told
+      if (row > rejected) return;  // an earlier row is rejected already
       std::memcpy(&pool.actions_[row], given + (row - from * G::kRows),
                   static_cast<size_t>(end - row) * sizeof(Action));
       const int actions = pool.shape().actions;
       for (; row < end; ++row)
         if (pool.policy[row] >= 0 &&
             !is_playable<G>(pool.legal_[row], pool.actions_[row], actions)) {
-          i64 known = refused;
-          while (row < known && !refused.compare_exchange_weak(known, row)) {
+          i64 known = rejected;
+          while (row < known && !rejected.compare_exchange_weak(known, row)) {
           }
           return;
         }
     }
 
-    // Lists the games that ended from where the chunk begins, and returns their number.
+    // Steps games, lists those that ended at the front of the chunk, and returns their number.
     i64 move(i64 game, i64 end, Counting counting) {
       i64* const list = &ended[size_t(game - from)];
       i64 over = 0;
       for (; game < end && stuck < 0; ++game) {
-        if (!pool.answer_game(game, pool.counting_of(game, counting))) stuck = game;
+        if (!pool.step_game(game, pool.counting_of(game, counting))) stuck = game;
         if (pool.terminated[game] || pool.truncated[game]) list[over++] = game;
       }
       return over;
     }
 
-    void begin_anew(i64 first, Counting counting) {
-      const i64 end = least(first + anew_each, anew);
+    void begin_games(i64 first, Counting counting) {
+      const i64 end = min(first + begins_per_chunk, begin_count);
       for (i64 i = first; i < end && stuck < 0; ++i) {
         const i64 game = ended[size_t(i)];
-        if (task != kRestart) pool.keep_final(game, from + i);
+        if (task != kRestart) pool.write_final(game, from + i);
         if (!pool.begin_game(game, pool.counting_of(game, counting))) stuck = game;
       }
     }
@@ -286,17 +286,17 @@ class Pool final : public AnyPool {
 
     Pool& pool;
     i64 from, to, chunk_games;
-    i64 first_chunk = 0;  // of all that the slots have
-    int slot;
+    i64 first_chunk = 0;  // counted over all groups
+    int group;
     Task task = kStep;
-    Part part = kDone;
+    Phase phase = kDone;
     Action* sample_into = nullptr;
     const Action* given = nullptr;
-    std::atomic<i64> refused = kNoRow;  // the first row whose action cannot be played
-    std::vector<i64> ended_in;          // how many, by chunk of games
-    std::vector<i64> ended;             // games; at first where their chunk begins
-    i64 anew = 0, anew_each = 0;        // games that begin, and those of a chunk
-    std::atomic<i64> stuck = -1;        // a game whose table was; nothing goes on until a reset
+    std::atomic<i64> rejected = kNoRow;  // the first row whose action cannot be played
+    std::vector<i64> ended_in;           // [chunks], number of games that ended
+    std::vector<i64> ended;              // games that ended, at the front of their chunk
+    i64 begin_count = 0, begins_per_chunk = 0;
+    std::atomic<i64> stuck = -1;  // a stuck game; the pool does not continue until a reset
   };
 
   static constexpr int box_size() {
@@ -310,34 +310,35 @@ class Pool final : public AnyPool {
     return left_out[game] ? Counting{} : others;
   }
 
-  // Rewrites the rows from the tables, after their bytes were replaced.
+  // Rewrites the rows after the environments were replaced.
   void refresh() {
     clear_stuck();
     for (i64 game = 0; game < games(); ++game) {
-      look(state_.tables[game], *state_.setting, state_.extra_of(game), &legal_[game * G::kRows]);
+      find_turn(state_.envs[game], *state_.setting, state_.extra_of(game),
+                &legal_[game * G::kRows]);
       write_rows(game);
     }
     clear_results(0, games());
     std::fill(final_count.begin(), final_count.end(), 0);
   }
 
-  void run_now(int slot, typename SlotJob::Task task) {
-    SlotJob& job = *jobs_[size_t(slot)];
+  void run_now(int group, typename GroupJob::Task task) {
+    GroupJob& job = *jobs_[size_t(group)];
     job.task = task;
     if (thread_pool_.workers() == 0) {
       ThreadPool::run_alone(job);
     } else {
       thread_pool_.submit(job);
-      wait(slot);
+      wait(group);
     }
   }
 
-  // With one slot the calling thread is one of the thread_pool, and may be all of it.
-  void wait(int slot) { thread_pool_.wait(*jobs_[size_t(slot)], options().slots == 1); }
+  // With one group the calling thread works too.
+  void wait(int group) { thread_pool_.wait(*jobs_[size_t(group)], options().groups == 1); }
 
-  // Refuses to go on with a game that was given up; a reset or other tables may help.
-  void check_not_stuck(int slot) const {
-    const i64 game = jobs_[size_t(slot)]->stuck;
+  // Throws if a game is stuck; a reset or loading another state clears it.
+  void check_not_stuck(int group) const {
+    const i64 game = jobs_[size_t(group)]->stuck;
     if (game >= 0)
       throw stuck_error<G>(state_.config(), state_.global(game), state_.setting->skip_forced);
   }
@@ -346,90 +347,92 @@ class Pool final : public AnyPool {
     for (const auto& job : jobs_) job->stuck = -1;
   }
 
-  // False: the table was given up.
-  bool answer_game(i64 game, Counting counting) {
-    const i64 row = game * G::kRows, paid = i64{shape().seats} * G::kRoles;
-    const Result result =
-        answer(state_.tables[game], *state_.setting, state_.global(game), state_.extra_of(game),
-               &legal_[row], &actions_[row], &reward[game * paid], &skipped[game * shape().seats],
-               counting, record.size() ? &record[game * shape().seats] : nullptr);
+  // False: the game is stuck.
+  bool step_game(i64 game, Counting counting) {
+    const i64 row = game * G::kRows, rewards_each = i64{shape().seats} * G::kRoles;
+    const Result result = apply_actions(
+        state_.envs[game], *state_.setting, state_.global(game), state_.extra_of(game),
+        &legal_[row], &actions_[row], &reward[game * rewards_each], &skipped[game * shape().seats],
+        counting, goal_result.size() ? &goal_result[game * shape().seats] : nullptr);
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
     reasons_[game] = result.reason;
-    moves_[game] += result.recorder.moves;
+    action_hash_[game] += result.recorder.action_hash;
     if (!result.over()) write_rows(game);
     return !result.stuck;
   }
 
   void sample_game(i64 game, Action* out) {
-    Table<G>& table = state_.tables[game];
-    Rng rng(state_.setting->seed, state_.global(game), table.episode, Stream::kSampling,
-            table.sampled);
+    Env<G>& env = state_.envs[game];
+    Rng rng(state_.setting->seed, state_.global(game), env.episode, Stream::kSampling,
+            env.sample_draws);
     for (i64 row = game * G::kRows; row < (game + 1) * G::kRows; ++row, ++out)
       *out = policy[row] >= 0 ? sample_action<G>(legal_[row], rng) : Action{};
-    table.sampled = rng.drawn();
+    env.sample_draws = rng.drawn();
   }
 
-  // False: the table was given up.
+  // False: the game is stuck.
   bool begin_game(i64 game, Counting counting) {
     if (memory_bytes()) {
       const size_t bytes = static_cast<size_t>(shape().seats * memory_bytes());
       std::memset(state_.memory_of(game, 0), 0, bytes);
     }
-    if (!begin(state_.tables[game], *state_.setting, state_.global(game), state_.extra_of(game),
-               &legal_[game * G::kRows], &moves_[game], counting))
+    if (!begin_episode(state_.envs[game], *state_.setting, state_.global(game),
+                       state_.extra_of(game), &legal_[game * G::kRows], &action_hash_[game],
+                       counting))
       return false;
     write_rows(game);
     return true;
   }
 
-  void keep_final(i64 game, i64 at) {
-    const Table<G>& table = state_.tables[game];
+  void write_final(i64 game, i64 at) {
+    const Env<G>& env = state_.envs[game];
     const int seats = shape().seats, actions = shape().actions;
     final_game[at] = static_cast<i32>(game);
-    final_length[at] = static_cast<i32>(table.length);
+    final_length[at] = static_cast<i32>(env.length);
     final_reason[at] = reasons_[game];
-    final_moves[at] = moves_[game];
+    final_moves[at] = action_hash_[game];
+
     for (int s = 0; s < seats; ++s) {
-      final_score[at * seats + s] = table.game.score(state_.config(), s);
-      final_policy[at * seats + s] = table.player[s];
+      final_score[at * seats + s] = env.game.score(state_.config(), s);
+      final_policy[at * seats + s] = env.player[s];
       if (!options().observe) continue;
       const i64 line = at * seats + s;
-      see(game, s, &final_obs[line * row_bytes()]);
+      observe(game, s, &final_obs[line * row_bytes()]);
       if (actions) std::memset(&final_mask[line * actions], 0, static_cast<size_t>(actions));
     }
     if (!options().observe || !truncated[game] || !actions) return;
     for (int row = 0; row < G::kRows; ++row) {
-      const int s = table.game.seat(row);
+      const int s = env.game.seat(row);
       if (s < 0) continue;
       Legal<G> legal = Legal<G>::none();
-      call_legal(table.game, state_.config(), row, legal, state_.extra_of(game));
+      call_legal(env.game, state_.config(), row, legal, state_.extra_of(game));
       expand_bits(legal, actions, &final_mask[(at * seats + s) * actions]);
     }
   }
 
-  // What a seat is shown: its observation, and its memory behind it.
-  void see(i64 game, int at, u8* out) const {
-    call_observe(state_.tables[game].game, state_.config(), at, out, state_.extra_of(game));
+  // Writes the row of a seat: its observation, then its memory.
+  void observe(i64 game, int seat_index, u8* out) const {
+    call_observe(state_.envs[game].game, state_.config(), seat_index, out, state_.extra_of(game));
     if (memory_bytes())
-      std::memcpy(out + shape().obs_bytes, state_.memory_of(game, at),
+      std::memcpy(out + shape().obs_bytes, state_.memory_of(game, seat_index),
                   static_cast<size_t>(memory_bytes()));
   }
 
   void write_rows(i64 game) {
-    const Table<G>& table = state_.tables[game];
+    const Env<G>& env = state_.envs[game];
     for (int r = 0; r < G::kRows; ++r) {
       const i64 row = game * G::kRows + r;
-      const int s = table.game.seat(r);
+      const int s = env.game.seat(r);
       seat[row] = static_cast<i8>(s);
-      role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-      policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNoPlayer) : table.player[s];
+      role[row] = static_cast<i8>(s < 0 ? 0 : env.game.role(r));
+      policy[row] = s < 0 || env.player[s] < 0 ? static_cast<i16>(kNoPlayer) : env.player[s];
       if (!options().observe) continue;
       u8* out = &obs[row * row_bytes()];
       if (s < 0)
         std::memset(out, 0, static_cast<size_t>(row_bytes()));
       else
-        see(game, s, out);
+        observe(game, s, out);
       if (shape().actions) expand_bits(legal_[row], shape().actions, &mask[row * shape().actions]);
     }
   }
@@ -438,8 +441,8 @@ class Pool final : public AnyPool {
   Array<Legal<G>> legal_;
   Array<Action> actions_;
   Array<u8> reasons_;
-  Array<u64> moves_;
-  std::vector<std::unique_ptr<SlotJob>> jobs_;
+  Array<u64> action_hash_;
+  std::vector<std::unique_ptr<GroupJob>> jobs_;
   ThreadPool thread_pool_;
 };
 

@@ -1,4 +1,4 @@
-// The arrays that a pool writes and everybody reads: made once, never moved. Host only.
+// The arrays that a pool writes for its callers, allocated once and never moved. Host only.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +9,18 @@
 #include <string>
 #include <vector>
 
+#include "core/env.hpp"
 #include "core/error.hpp"
-#include "core/table.hpp"
 
 namespace sparring {
 
-// Zeroed memory whose untouched pages cost nothing.
+// Zeroed memory; pages take up RAM only once they are written.
 template <class T>
 class Array {
  public:
   Array() = default;
   explicit Array(i64 count)
-      : data_(static_cast<T*>(std::calloc(static_cast<size_t>(most<i64>(count, 1)), sizeof(T)))),
+      : data_(static_cast<T*>(std::calloc(static_cast<size_t>(max<i64>(count, 1)), sizeof(T)))),
         count_(count) {
     if (!data_) throw std::bad_alloc();
   }
@@ -41,21 +41,21 @@ struct PoolOptions {
   u64 seed = 0;
   u32 first_game = 0;
   int threads = 1;
-  int slots = 1;
+  int groups = 1;
   bool skip_forced = false;
   bool observe = true;   // write observations and byte masks
-  int memory_bytes = 0;  // per (game, seat), behind the observation in every row
+  int memory_bytes = 0;  // per (game, seat), appended to the observation in every row
   bool every_game = false;
   u32 opening_plies = 0;
-  bool records = false;  // keep what came of goals
+  bool goal_results = false;  // record the results of goals
 };
 
-// What a step of the games brought, and how large it all is. R = games * rows per game.
+// Results of a step. Arrays "per row" have games * rows entries.
 class PoolArrays {
  public:
   PoolArrays(const PoolOptions& options, Shape shape, int rows, int roles)
       : options_(options), shape_(shape), rows_(rows), roles_(roles) {
-    // More could not be numbered, and all sizes below this fit into 64 bits.
+    // Games are numbered by i32; with so many all sizes fit into 64 bits.
     if (options.games > std::numeric_limits<i32>::max())
       throw ConfigError("a pool holds at most 2147483647 games, not " +
                         std::to_string(options.games));
@@ -72,7 +72,7 @@ class PoolArrays {
     }
     reward = counted<f32>(n * seats * roles);
     skipped = counted<u16>(n * seats);
-    if (options.records) record = counted<u32>(n * seats);
+    if (options.goal_results) goal_result = counted<u32>(n * seats);
     terminated = counted<u8>(n);
     truncated = counted<u8>(n);
     final_game = counted<i32>(n);
@@ -82,7 +82,7 @@ class PoolArrays {
     final_reason = counted<u8>(n);
     final_moves = counted<u64>(n);
     left_out = counted<u8>(n);
-    final_count.assign(static_cast<size_t>(options.slots), 0);
+    final_count.assign(static_cast<size_t>(options.groups), 0);
   }
 
   const PoolOptions& options() const { return options_; }
@@ -92,26 +92,26 @@ class PoolArrays {
   int memory_bytes() const { return options_.memory_bytes; }
   int row_bytes() const { return shape_.obs_bytes + options_.memory_bytes; }
   i64 games() const { return options_.games; }
-  i64 bytes() const { return bytes_; }  // of all arrays, once every page was touched
+  i64 bytes() const { return bytes_; }  // of all arrays
 
-  i64 slot_begin(int slot) const { return options_.games * slot / options_.slots; }
-  i64 slot_end(int slot) const { return options_.games * (slot + 1) / options_.slots; }
+  i64 group_begin(int group) const { return options_.games * group / options_.groups; }
+  i64 group_end(int group) const { return options_.games * (group + 1) / options_.groups; }
 
-  // Makes an array that `bytes` knows of.
+  // Allocates an array that `bytes` includes.
   template <class T>
   Array<T> counted(i64 count) {
     bytes_ += count * i64{sizeof(T)};
     return Array<T>(count);
   }
 
-  // Decisions per row.
+  // Per row.
   Array<u8> obs, mask;
   Array<i8> seat, role;
   Array<i16> policy;
   // Per game.
   Array<f32> reward;
   Array<u16> skipped;
-  Array<u32> record;
+  Array<u32> goal_result;
   Array<u8> terminated, truncated;
   // Games that just ended, compacted to the front of their slot in game order.
   Array<u8> final_obs, final_mask;
@@ -121,15 +121,16 @@ class PoolArrays {
   Array<u8> final_reason;
   Array<u64> final_moves;
   std::vector<i64> final_count;
-  Array<u8> left_out;  // by game, not 0: nothing in it is counted
+  Array<u8> left_out;  // [games], nonzero: not counted in statistics
 
  protected:
-  // A fresh start has been paid nothing and has ended nothing.
+  // Clears rewards and ends, as after a reset.
   void clear_results(i64 from, i64 to) {
-    const i64 seats = shape_.seats, paid = seats * roles_;
-    std::fill(&reward[from * paid], &reward[0] + to * paid, 0.0f);
+    const i64 seats = shape_.seats, rewards = seats * roles_;
+    std::fill(&reward[from * rewards], &reward[0] + to * rewards, 0.0f);
     std::fill(&skipped[from * seats], &skipped[0] + to * seats, u16{0});
-    if (record.size()) std::fill(&record[from * seats], &record[0] + to * seats, u32{0});
+    if (goal_result.size())
+      std::fill(&goal_result[from * seats], &goal_result[0] + to * seats, u32{0});
     std::fill(&terminated[from], &terminated[0] + to, u8{0});
     std::fill(&truncated[from], &truncated[0] + to, u8{0});
   }
@@ -141,16 +142,15 @@ class PoolArrays {
   int rows_, roles_;
 };
 
-// Sums of a game's counters. Every chunk of games adds up its own, a few cache lines, so that no
-// thread waits for another and nothing is added atomically; sums of whole numbers do not depend on
-// the chunks.
+// Sums of a game's counters. Every chunk of games has its own sums in its own cache lines, so that
+// threads need no atomics; sums of integers do not depend on the division into chunks.
 class PoolCounters {
  public:
   explicit PoolCounters(int counters) : counters_(counters), each_((counters + 7) / 8 * 8) {}
 
   void make_chunks(i64 chunks) { sums_ = Array<i64>(chunks * each_); }
 
-  // Counts for the seats of a player, or for nobody's.
+  // Counts the seats of a player, or none.
   void count_for(bool on, i16 player) {
     on_ = on;
     player_ = player;
@@ -163,10 +163,10 @@ class PoolCounters {
 
   // Since the last `clear`, by counter.
   std::vector<i64> sums() const {
-    std::vector<i64> found(static_cast<size_t>(counters_), 0);
-    for (i64 at = 0; at < sums_.size(); ++at)
-      if (at % each_ < counters_) found[static_cast<size_t>(at % each_)] += sums_[at];
-    return found;
+    std::vector<i64> totals(static_cast<size_t>(counters_), 0);
+    for (i64 i = 0; i < sums_.size(); ++i)
+      if (i % each_ < counters_) totals[static_cast<size_t>(i % each_)] += sums_[i];
+    return totals;
   }
 
   void clear() { std::fill(sums_.data(), sums_.data() + sums_.size(), 0); }

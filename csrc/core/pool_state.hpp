@@ -1,5 +1,5 @@
-// All that the games of a pool go on from: what they share, their tables, the bytes beside them.
-// Saving a pool is writing these bytes. Host only.
+// State of a pool: the shared setting, the environments, their extra state and memory. A saved pool
+// consists of these bytes. Host only.
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@
 
 namespace sparring {
 
-// Where the bytes of a state lie. A GPU pool plays the same games from copies of them.
+// Addresses of a state's bytes. A GPU pool plays the same games from copies of them.
 struct StateBytes {
-  const u8* tables;
-  i64 table_bytes, game_bytes;  // a table begins with its game
+  const u8* envs;
+  i64 env_bytes, game_bytes;  // an Env begins with its game
   u8* config;
   const u8* setting;
   i64 setting_bytes;
-  i64 starts_offset;  // of the setting's `Starts`, whose pointers a GPU pool replaces by its own
+  i64 starts_offset;  // of the setting's `Starts`; a GPU pool replaces the pointers in its copy
 };
 
-// What a state looks like from outside, whatever the game.
+// Interface of a pool's state, the same for every game.
 class AnyPoolState {
  public:
   AnyPoolState(PoolArrays& arrays, int extra_bytes)
@@ -34,23 +34,23 @@ class AnyPoolState {
 
   virtual StateBytes bytes() const = 0;
   virtual u64 seed() const = 0;
-  // Forgets all tables: a game may carry something from one episode to the next.
+  // Sets the seed and clears all environments: a game may keep values from one episode to the next.
   virtual void reseed(u64 seed) = 0;
-  // What is wrong with one of `count` tables and the bytes beside them, "" if nothing. They need
-  // not be those of this pool: a GPU has its own.
-  virtual std::string check(i64 count, const u8* tables, const u8* extras) const = 0;
+  // Returns the error of the first invalid of `count` environments, "" if all are valid. They may
+  // come from elsewhere, such as a GPU.
+  virtual std::string check(i64 count, const u8* envs, const u8* extras) const = 0;
   virtual std::string audit() const = 0;
   virtual int set_lineups(const std::vector<f64>& weights, const std::vector<i16>& players,
                           const std::vector<u8>& shuffle) = 0;
-  // Fills the mixes, one after the other, with so many players each.
+  // Fills the mixes, one after the other, with sizes[i] players each.
   virtual void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
                          const std::vector<i16>& players) = 0;
-  // Positions in which games begin from now on: cumulative weights, the usual start's first; the
-  // bytes of the games; for each the line of `extras` that goes with it. Returns what is wrong with
-  // one of them; then nothing has changed.
-  virtual std::string set_starts(std::vector<f64> up_to, const u8* games,
+  // Sets the positions in which episodes begin: cumulative weights, the initial position's first;
+  // the bytes of the games; the row of `extras` of each. Returns the error of the first invalid
+  // position, "" if all are valid; after an error nothing has changed.
+  virtual std::string set_starts(std::vector<f64> cumulative_weight, const u8* games,
                                  std::vector<i32> extra_index, std::vector<u8> extras) = 0;
-  // Seats of the running games, by policies below `policies`.
+  // Number of seats that each policy holds in the running games, for policy ids below `policies`.
   virtual std::vector<i64> seated(int policies) const = 0;
   virtual void set_weights(const std::vector<f32>& weights) = 0;
   virtual std::vector<f32> weights() const = 0;
@@ -58,7 +58,7 @@ class AnyPoolState {
   int extra_bytes() const { return extra_bytes_; }
 
   Array<u8> extra;
-  // [games, seats, memory_bytes]: outside the games, cleared when one begins anew.
+  // [games, seats, memory_bytes]: memory of recurrent policies, cleared when an episode begins.
   Array<u8> memory;
 
  private:
@@ -73,7 +73,7 @@ class PoolState final : public AnyPoolState {
   PoolState(PoolArrays& arrays, const Config& config)
       : AnyPoolState(arrays, sparring::extra_bytes<G>(config)),
         setting(std::make_unique<SettingStorage<G>>()),
-        tables(arrays.counted<Table<G>>(arrays.games())),
+        envs(arrays.counted<Env<G>>(arrays.games())),
         memory_bytes_(arrays.memory_bytes()) {
     const PoolOptions& options = arrays.options();
     setting->lineup = setting->lineup_storage;
@@ -97,8 +97,8 @@ class PoolState final : public AnyPoolState {
 
   StateBytes bytes() const override {
     u8* shared = reinterpret_cast<u8*>(setting.get());
-    return {.tables = reinterpret_cast<const u8*>(tables.data()),
-            .table_bytes = sizeof(Table<G>),
+    return {.envs = reinterpret_cast<const u8*>(envs.data()),
+            .env_bytes = sizeof(Env<G>),
             .game_bytes = sizeof(G),
             .config = reinterpret_cast<u8*>(&setting->config),
             .setting = shared,
@@ -109,27 +109,27 @@ class PoolState final : public AnyPoolState {
 
   void reseed(u64 seed) override {
     setting->seed = seed;
-    std::memset(static_cast<void*>(tables.data()), 0,
-                static_cast<size_t>(tables.size()) * sizeof(Table<G>));
+    std::memset(static_cast<void*>(envs.data()), 0,
+                static_cast<size_t>(envs.size()) * sizeof(Env<G>));
   }
 
-  std::string check(i64 count, const u8* given, const u8* extras) const override {
-    Table<G> table;
+  std::string check(i64 count, const u8* env_bytes, const u8* extras) const override {
+    Env<G> env;
     for (i64 game = 0; game < count; ++game) {
-      std::memcpy(static_cast<void*>(&table), given + game * i64{sizeof table}, sizeof table);
-      const u8* with = extras + game * extra_bytes();
-      if (std::string wrong = check_table(table, config(), with); !wrong.empty())
-        return "game " + std::to_string(global(game)) + ": " + wrong;
+      std::memcpy(static_cast<void*>(&env), env_bytes + game * i64{sizeof env}, sizeof env);
+      const u8* env_extra = extras + game * extra_bytes();
+      if (std::string error = check_env(env, config(), env_extra); !error.empty())
+        return "game " + std::to_string(global(game)) + ": " + error;
     }
     return {};
   }
 
-  // Takes all of these, which come from outside and are as long as the own arrays. What is wrong
-  // with one of them, as `check` says it; then nothing has changed.
-  std::string load(u64 seed, const u8* given, const u8* extras, const u8* memories) {
-    if (std::string wrong = check(tables.size(), given, extras); !wrong.empty()) return wrong;
+  // Loads saved bytes, as many as this state has. Returns the error of `check`, "" if there is
+  // none; after an error nothing has changed.
+  std::string load(u64 seed, const u8* env_bytes, const u8* extras, const u8* memories) {
+    if (std::string error = check(envs.size(), env_bytes, extras); !error.empty()) return error;
     setting->seed = seed;
-    copy_over(tables, given);
+    copy_over(envs, env_bytes);
     copy_over(extra, extras);
     copy_over(memory, memories);
     return {};
@@ -137,9 +137,9 @@ class PoolState final : public AnyPoolState {
 
   std::string audit() const override {
     if constexpr (requires(const G& game) { game.audit(setting->config); }) {
-      for (i64 game = 0; game < tables.size(); ++game)
-        if (const char* broken = tables[game].game.audit(config()))
-          return "game " + std::to_string(global(game)) + ": " + broken;
+      for (i64 game = 0; game < envs.size(); ++game)
+        if (const char* error = envs[game].game.audit(config()))
+          return "game " + std::to_string(global(game)) + ": " + error;
     }
     return {};
   }
@@ -150,7 +150,7 @@ class PoolState final : public AnyPoolState {
     f64 total = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
       Lineup<G>& lineup = setting->lineup_storage[i];
-      lineup.up_to = total += weights[i];
+      lineup.cumulative_weight = total += weights[i];
       lineup.shuffle = shuffle[i] != 0;
       for (size_t s = 0; s < each; ++s) lineup.player[s] = players[i * each + s];
     }
@@ -159,44 +159,46 @@ class PoolState final : public AnyPoolState {
 
   void set_mixes(const std::vector<int>& sizes, const std::vector<f64>& weights,
                  const std::vector<i16>& players) override {
-    size_t from = 0;
-    for (size_t p = 0; p < sizes.size(); ++p) {
-      Mix& mix = setting->mix_storage[p];
+    size_t next = 0;
+    for (size_t m = 0; m < sizes.size(); ++m) {
+      Mix& mix = setting->mix_storage[m];
       f64 total = 0;
-      mix.players = sizes[p];
-      for (int i = 0; i < sizes[p]; ++i, ++from) {
-        mix.up_to[i] = total += weights[from];
-        mix.player[i] = players[from];
+      mix.players = sizes[m];
+      for (int i = 0; i < sizes[m]; ++i, ++next) {
+        mix.cumulative_weight[i] = total += weights[next];
+        mix.player[i] = players[next];
       }
     }
   }
 
-  std::string set_starts(std::vector<f64> up_to, const u8* games, std::vector<i32> extra_index,
-                         std::vector<u8> extras) override {
-    std::vector<G> found(extra_index.size());
-    if (!found.empty())
-      std::memcpy(static_cast<void*>(found.data()), games, found.size() * sizeof(G));
-    for (size_t i = 0; i < found.size(); ++i) {
-      const u8* with = extras.data() + static_cast<size_t>(extra_index[i]) * size_t(extra_bytes());
-      if (std::string wrong = check_position(found[i], config(), with); !wrong.empty())
-        return std::to_string(i) + ": " + wrong;
+  std::string set_starts(std::vector<f64> cumulative_weight, const u8* games,
+                         std::vector<i32> extra_index, std::vector<u8> extras) override {
+    std::vector<G> positions(extra_index.size());
+    if (!positions.empty())
+      std::memcpy(static_cast<void*>(positions.data()), games, positions.size() * sizeof(G));
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const u8* position_extra =
+          extras.data() + static_cast<size_t>(extra_index[i]) * size_t(extra_bytes());
+      if (std::string error = check_position(positions[i], config(), position_extra);
+          !error.empty())
+        return std::to_string(i) + ": " + error;
     }
-    start_up_to_ = std::move(up_to);
-    start_games_ = std::move(found);
+    start_weight_ = std::move(cumulative_weight);
+    start_games_ = std::move(positions);
     start_extra_index_ = std::move(extra_index);
     start_extras_ = std::move(extras);
-    setting->starts = {start_up_to_.data(), start_games_.data(), start_extra_index_.data(),
+    setting->starts = {start_weight_.data(), start_games_.data(), start_extra_index_.data(),
                        start_extras_.data(), static_cast<i64>(start_games_.size())};
     return {};
   }
 
   std::vector<i64> seated(int policies) const override {
-    std::vector<i64> found(static_cast<size_t>(policies), 0);
-    for (i64 game = 0; game < tables.size(); ++game)
+    std::vector<i64> counts(static_cast<size_t>(policies), 0);
+    for (i64 game = 0; game < envs.size(); ++game)
       for (int s = 0; s < seats(); ++s)
-        if (const int player = tables[game].player[s]; player >= 0 && player < policies)
-          ++found[static_cast<size_t>(player)];
-    return found;
+        if (const int player = envs[game].player[s]; player >= 0 && player < policies)
+          ++counts[static_cast<size_t>(player)];
+    return counts;
   }
 
   void set_weights(const std::vector<f32>& weights) override {
@@ -208,7 +210,7 @@ class PoolState final : public AnyPoolState {
   }
 
   const std::unique_ptr<SettingStorage<G>> setting;
-  const Array<Table<G>> tables;
+  const Array<Env<G>> envs;
 
  private:
   int seats() const { return setting->shape.seats; }
@@ -220,7 +222,7 @@ class PoolState final : public AnyPoolState {
   }
 
   int memory_bytes_;
-  std::vector<f64> start_up_to_;
+  std::vector<f64> start_weight_;
   std::vector<G> start_games_;
   std::vector<i32> start_extra_index_;
   std::vector<u8> start_extras_;

@@ -1,12 +1,13 @@
-// Powers by additions, multiplications and divisions alone, so that a CPU and a GPU (without fused
-// multiply-add) find the same bits.
+// Powers computed by additions, multiplications and divisions alone, so that CPU and GPU (without
+// fused multiply-add) give the same bits.
 #pragma once
 
 #include "core/fn.hpp"
 
 namespace sparring {
 
-// The logarithm to the base of 2 of a normal number above 0, within 1e-11.
+// Base-2 logarithm of a normal number above 0, within 1e-11.
+
 SPARRING_FN inline f64 log2_of(f64 x) {
   u64 bits;
   copy_bytes(&bits, &x, 8);

@@ -1,4 +1,4 @@
-// Every game behind one interface, so that the bindings need to be written once. Host only.
+// The list of games, each behind one virtual interface that the bindings use. Host only.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ class AnyGame {
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
-  // Bytes of a game, and the first of them that its `bounds` do not declare; as many if all are.
+  // Bytes of a game, and the first byte that its `bounds` do not declare (game_bytes if none).
   virtual i64 game_bytes() const = 0;
   virtual i64 first_undeclared(const u8* config) const = 0;
   // Null if the game has none.
@@ -72,7 +72,7 @@ class Registered final : public AnyGame {
   }
   std::string invalid(const u8* config) const override {
     if constexpr (requires { G::invalid(read(config)); }) {
-      if (std::string wrong = G::invalid(read(config)); !wrong.empty()) return wrong;
+      if (std::string error = G::invalid(read(config)); !error.empty()) return error;
     }
     const int bytes = padded(bytes_of(G::spec(read(config)).blocks));
     if (bytes != G::shape(read(config)).obs_bytes)
@@ -88,7 +88,7 @@ class Registered final : public AnyGame {
     else
       return std::to_string(action);
   }
-  // The first part pays unless the game chooses by configuration.
+  // The first part has weight 1, the others 0, unless the game declares default weights.
   std::vector<f32> default_weights(const u8* config) const override {
     std::vector<f32> weights;
     for (int part = 0; part < kPartCount<G>; ++part) {
@@ -145,7 +145,7 @@ class Registered final : public AnyGame {
   }
   const AnyGoals* goals() const override {
     if constexpr (HasGoals<G>) {
-      static const GoalsOf<G> kGoals;
+      static const GameGoals<G> kGoals;
       return &kGoals;
     } else {
       return nullptr;

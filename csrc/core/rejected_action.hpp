@@ -1,11 +1,12 @@
-// What a table refuses, and what is said of one that nobody can play on. Host only.
+// Actions that an environment rejects, reward weights, and the error of a stuck environment. Host
+// only.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "core/env.hpp"
 #include "core/error.hpp"
-#include "core/table.hpp"
 
 namespace sparring {
 
@@ -23,37 +24,37 @@ struct RejectedAction {
 template <class G>
 RejectedAction rejected_action(i64 game, i64 row, int seat, const Legal<G>& legal,
                                const typename G::Action& action) {
-  RejectedAction refused;
-  refused.game = game;
-  refused.row = row;
-  refused.seat = seat;
+  RejectedAction rejected;
+  rejected.game = game;
+  rejected.row = row;
+  rejected.seat = seat;
   if constexpr (kDiscrete<G>) {
-    refused.action = action;
-    legal.each([&](int a) { refused.legal.push_back(a); });
+    rejected.action = action;
+    legal.each([&](int a) { rejected.legal.push_back(a); });
   } else {
     int i = 0;
     while (is_finite(action.value[i])) ++i;
-    refused.component = i;
-    refused.value = action.value[i];
+    rejected.component = i;
+    rejected.value = action.value[i];
   }
-  return refused;
+  return rejected;
 }
 
-// Takes the weights of rewards, one for each part and role; refuses any other number of them.
+// Sets the reward weights [parts][roles]; any other number of them is an error.
 template <class G>
 void set_weights(Setting<G>& setting, const std::vector<f32>& weights) {
   constexpr size_t needed = size_t{kPartCount<G>} * G::kRoles;
   if (weights.size() != needed)
-    raise(ConfigError(std::to_string(weights.size()) + " weights of rewards; there are " +
+    raise(ConfigError(std::to_string(weights.size()) + " reward weights; there are " +
                       std::to_string(needed) + ", one for each part and role"));
-  setting.wanted = 0;
+  setting.active_parts = 0;
   for (size_t i = 0; i < needed; ++i) {
     setting.weight[i] = weights[i];
-    if (weights[i] != 0) setting.wanted |= 1u << (i / G::kRoles);
+    if (weights[i] != 0) setting.active_parts |= 1u << (i / G::kRoles);
   }
 }
 
-// What to say of a table that was given up.
+// The error of an environment in which no policy decides any more.
 template <class G>
 ConfigError stuck_error(const typename G::Config& config, u32 game, bool skip_forced) {
   return ConfigError(G::spec(config).name + " game " + std::to_string(game) +
@@ -61,7 +62,7 @@ ConfigError stuck_error(const typename G::Config& config, u32 game, bool skip_fo
                      " decisions, all of them " +
                      (skip_forced ? "forced or made by bots; leave out skip_forced or change"
                                   : "made by bots; change") +
-                     " the line-up or the flags so that somebody has a choice");
+                     " the line-up or the flags so that a policy has a choice");
 }
 
 }  // namespace sparring

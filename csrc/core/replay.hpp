@@ -1,10 +1,10 @@
-// Replay: a ring of decisions, each stored once with its observation; what follows a decision is
-// the place of another one. Functions are for one row or one sample; who calls them loops.
+// Replay buffer: a ring of decisions, each stored once with its observation and the index of the
+// seat's next decision. Functions handle one row or one sample; callers loop.
 //
-// Places are serial numbers modulo the capacity. What follows a decision always has a higher serial
-// number, so that it is there as long as the decision is. The last row of a game that was cut is
-// an entry too. Entries whose `end` is 0 are not sampled: decisions that are still open or were
-// dropped, and last rows.
+// An index is a serial number modulo the capacity. The next decision has a higher serial number, so
+// that it stays in the ring as long as the decision does. The last row of a truncated game is an
+// entry too. Entries whose `end` is kNotASample are not sampled: pending and dropped decisions, and
+// last rows.
 #pragma once
 
 #include "core/bits.hpp"
@@ -18,38 +18,38 @@ struct RingView {
   int capacity;
   int row_bytes;
   int actions;       // 0 for continuous ones
-  int box;           // numbers of a continuous action, or 0
+  int box;           // dimension of a continuous action, or 0
   int action_bytes;  // 2 or 4, or 4 * box
   u8* obs;           // [capacity, row_bytes]
   u64* mask;         // [capacity, mask_words], the first action is the lowest bit
   u8* action;        // [capacity, action_bytes]
-  i32* next;         // [capacity]: the place of what follows; its own where nothing does
+  i32* next;         // [capacity]: index of the next decision; its own index where there is none
   u8* end;           // [capacity], see End
-  f32* paid;         // [capacity]
-  f32* discount;     // [capacity]: 0 where nothing follows, negative where it is the other seat's
+  f32* reward;       // [capacity]
+  f32* discount;  // [capacity]: 0 where no decision follows, negative where the other seat's does
 
   SPARRING_FN int mask_words() const { return (actions + 63) / 64; }
 };
 
-// A batch, by sample.
+// A batch of samples.
 struct SamplesView {
   u8* obs;       // [batch, row_bytes]
   u8* mask;      // [batch, actions]
   i32* action;   // [batch], or null
   f32* numbers;  // [batch, box], or null
-  f32* paid;
+  f32* reward;
   f32* discount;
   u8* next_obs;
   u8* next_mask;
   f32* weight;
-  i64* place;
+  i64* index;
 };
 
 // Storing
 
 // 64 actions of a mask from `first` on, as bits.
 SPARRING_FN inline u64 pack_mask(const u8* mask, int first, int actions) {
-  const int end = least(first + 64, actions);
+  const int end = min(first + 64, actions);
   u64 word = 0;
   int i = first;
   for (; i + 8 <= end; i += 8) {
@@ -69,26 +69,26 @@ SPARRING_FN inline void unpack_mask(const u64* words, int actions, u8* out) {
   for (; i < actions; ++i) out[i] = static_cast<u8>(words[i >> 6] >> (i & 63) & 1);
 }
 
-// What followed a decision. next: a place, -1 where nothing does.
-SPARRING_FN inline void store_link(const RingView& ring, int place, u8 end, int next, f32 paid,
+// Stores the transition of a decision. next: the index of the next decision, -1 if there is none.
+SPARRING_FN inline void store_link(const RingView& ring, int index, u8 end, int next, f32 reward,
                                    f32 discount) {
-  ring.end[place] = end;
-  ring.next[place] = next < 0 ? place : next;
-  ring.paid[place] = paid;
-  ring.discount[place] = next < 0 ? 0 : discount;
+  ring.end[index] = end;
+  ring.next[index] = next < 0 ? index : next;
+  ring.reward[index] = reward;
+  ring.discount[index] = next < 0 ? 0 : discount;
 }
 
-// A row that was seen; nobody has said yet what was done and what followed.
-SPARRING_FN inline void store_row(const RingView& ring, int place, const u8* obs, const u8* mask) {
-  copy_bytes(ring.obs + i64{place} * ring.row_bytes, obs, ring.row_bytes);
-  u64* words = ring.mask + i64{place} * ring.mask_words();
+// Stores an observation row; its action and transition are still unknown.
+SPARRING_FN inline void store_row(const RingView& ring, int index, const u8* obs, const u8* mask) {
+  copy_bytes(ring.obs + i64{index} * ring.row_bytes, obs, ring.row_bytes);
+  u64* words = ring.mask + i64{index} * ring.mask_words();
   for (int w = 0; w < ring.mask_words(); ++w) words[w] = pack_mask(mask, 64 * w, ring.actions);
-  zero_bytes(ring.action + i64{place} * ring.action_bytes, ring.action_bytes);
-  store_link(ring, place, kNotASample, -1, 0, 0);
+  zero_bytes(ring.action + i64{index} * ring.action_bytes, ring.action_bytes);
+  store_link(ring, index, kNotASample, -1, 0, 0);
 }
 
-SPARRING_FN inline void store_action(const RingView& ring, int place, i32 action) {
-  u8* to = ring.action + i64{place} * ring.action_bytes;
+SPARRING_FN inline void store_action(const RingView& ring, int index, i32 action) {
+  u8* to = ring.action + i64{index} * ring.action_bytes;
   const i16 small = static_cast<i16>(action);
   if (ring.action_bytes == 2)
     copy_bytes(to, &small, 2);
@@ -96,8 +96,8 @@ SPARRING_FN inline void store_action(const RingView& ring, int place, i32 action
     copy_bytes(to, &action, 4);
 }
 
-SPARRING_FN inline void store_numbers(const RingView& ring, int place, const f32* numbers) {
-  copy_bytes(ring.action + i64{place} * ring.action_bytes, numbers, ring.action_bytes);
+SPARRING_FN inline void store_numbers(const RingView& ring, int index, const f32* numbers) {
+  copy_bytes(ring.action + i64{index} * ring.action_bytes, numbers, ring.action_bytes);
 }
 
 // Sampling
@@ -106,51 +106,51 @@ SPARRING_FN inline Rng sample_rng(u64 seed, int sample, u32 number) {
   return Rng(seed, static_cast<u32>(sample), number, Stream::kReplay);
 }
 
-// Uniform among what can be sampled: any of the `fill` places from `first` on, drawn until one can.
-// There must be one; after many draws it is the next one behind the last that was drawn.
+// Draws uniformly among the samples in the `fill` entries from `first` on, by rejection. There must
+// be one; after many draws it takes the next sample after the last drawn entry.
 SPARRING_FN inline int pick(const RingView& ring, int first, int fill, Rng& rng) {
   constexpr int kDraws = 64;
   int step = 0;
   for (int i = 0; i < kDraws; ++i) {
     step = rng.below(fill);
-    const int place = wrap(first - ring.capacity + step, ring.capacity);
-    if (ring.end[place] != kNotASample) return place;
+    const int index = wrap(first - ring.capacity + step, ring.capacity);
+    if (ring.end[index] != kNotASample) return index;
   }
   for (;;) {
-    const int place = wrap(first - ring.capacity + step, ring.capacity);
-    if (ring.end[place] != kNotASample) return place;
+    const int index = wrap(first - ring.capacity + step, ring.capacity);
+    if (ring.end[index] != kNotASample) return index;
     step = wrap(step + 1, fill);
   }
 }
 
-struct Followed {
-  f32 paid;      // discounted
-  f32 discount;  // of what follows; 0 if nothing does
-  int place;     // of what follows, or of the last decision if nothing does
+struct NStepReturn {
+  f32 reward;    // sum of discounted rewards
+  f32 discount;  // of the next value; 0 at the end of an episode
+  int index;     // index of the next decision, or of the last one at the end of an episode
 };
 
-// Up to `n` decisions of a seat's chain from `place` on: what they were paid, and what follows.
-SPARRING_FN inline Followed follow(const RingView& ring, int place, int n) {
-  Followed found{0, 1, place};
+// The n-step return of a decision: rewards of up to `n` decisions of its seat, and the next one.
+SPARRING_FN inline NStepReturn n_step_return(const RingView& ring, int index, int n) {
+  NStepReturn sum{0, 1, index};
   for (int i = 0; i < n; ++i) {
-    found.paid += found.discount * ring.paid[found.place];
-    found.discount *= ring.discount[found.place];
-    if (found.discount == 0) break;
-    found.place = ring.next[found.place];
-    if (ring.end[found.place] == kNotASample) break;
+    sum.reward += sum.discount * ring.reward[sum.index];
+    sum.discount *= ring.discount[sum.index];
+    if (sum.discount == 0) break;
+    sum.index = ring.next[sum.index];
+    if (ring.end[sum.index] == kNotASample) break;
   }
-  return found;
+  return sum;
 }
 
-// Everything of sample `i` but its weight. after: what `follow` found.
-SPARRING_FN inline void take_sample(const RingView& ring, const SamplesView& out, int i, int place,
-                                    const Followed& after) {
+// Writes sample `i` except its weight. after: its n-step return.
+SPARRING_FN inline void take_sample(const RingView& ring, const SamplesView& out, int i, int index,
+                                    const NStepReturn& after) {
   const i64 at = i, bytes = ring.row_bytes, words = ring.mask_words();
-  copy_bytes(out.obs + at * bytes, ring.obs + place * bytes, ring.row_bytes);
-  copy_bytes(out.next_obs + at * bytes, ring.obs + after.place * bytes, ring.row_bytes);
-  unpack_mask(ring.mask + place * words, ring.actions, out.mask + at * ring.actions);
-  unpack_mask(ring.mask + after.place * words, ring.actions, out.next_mask + at * ring.actions);
-  const u8* action = ring.action + i64{place} * ring.action_bytes;
+  copy_bytes(out.obs + at * bytes, ring.obs + index * bytes, ring.row_bytes);
+  copy_bytes(out.next_obs + at * bytes, ring.obs + after.index * bytes, ring.row_bytes);
+  unpack_mask(ring.mask + index * words, ring.actions, out.mask + at * ring.actions);
+  unpack_mask(ring.mask + after.index * words, ring.actions, out.next_mask + at * ring.actions);
+  const u8* action = ring.action + i64{index} * ring.action_bytes;
   if (ring.box) {
     copy_bytes(out.numbers + at * ring.box, action, ring.action_bytes);
   } else if (ring.action_bytes == 2) {
@@ -160,18 +160,18 @@ SPARRING_FN inline void take_sample(const RingView& ring, const SamplesView& out
   } else {
     copy_bytes(out.action + i, action, 4);
   }
-  out.paid[i] = after.paid;
+  out.reward[i] = after.reward;
   out.discount[i] = after.discount;
-  out.place[i] = place;
+  out.index[i] = index;
 }
 
 // Priorities
 
-// Weights of decisions have this for 1; those that were not tried yet get the highest so far.
+// A priority of 1 as a fixed-point weight; decisions never sampled get the highest weight so far.
 inline constexpr u32 kOne = 1u << 16;
 
-// The weight of a decision whose estimate was wrong by so much: its size to the power of
-// `exponent`. At least 1, so that none is forgotten.
+// The weight of a decision with a TD error: its size to the power of `exponent`, at least 1, so
+// that every decision can be drawn.
 SPARRING_FN inline u32 weight_of(f32 error, f32 exponent) {
   const f64 size = error < 0 ? -static_cast<f64>(error) : static_cast<f64>(error);
   const f64 weight = power_of(size, exponent) * kOne + 0.5;
@@ -179,7 +179,9 @@ SPARRING_FN inline u32 weight_of(f32 error, f32 exponent) {
   return weight >= 4294967295.0 ? 4294967295u : static_cast<u32>(weight);
 }
 
-// How much a sample counts, to take the preference back; `min_weight` is that of the batch.
+// Importance weight that corrects for prioritized sampling; `min_weight` is the lowest of the
+// batch.
+
 SPARRING_FN inline f32 correction_of(u32 weight, u32 min_weight, f32 correction) {
   const f64 share = static_cast<f64>(min_weight) / static_cast<f64>(weight);
   return static_cast<f32>(power_of(share, correction));

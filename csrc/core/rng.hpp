@@ -1,11 +1,12 @@
-// Philox4x32-10: randomness as a pure function of (seed, game, episode, stream, draw number).
+// Philox4x32-10, a counter-based generator: a random number is a pure function of (seed, game,
+// episode, stream, number of the draw).
 #pragma once
 
 #include "core/fn.hpp"
 
 namespace sparring {
 
-// Separate streams, so that a bot that thinks longer never changes the cards that are dealt.
+// Separate streams, so that the draws of a bot do not change the cards that are dealt.
 enum class Stream : u32 {
   kChance = 0,
   kBots = 1,
@@ -39,7 +40,7 @@ SPARRING_FN inline PhiloxBlock philox(u32 c0, u32 c1, u32 c2, u32 c3, u32 k0, u3
   return {{c0, c1, c2, c3}};
 }
 
-// One stream of one episode of one game. Only `drawn` has to be kept to continue it later.
+// One stream of one episode of one game. To continue it later only `drawn` has to be saved.
 class Rng {
  public:
   SPARRING_FN Rng(u64 seed, u32 game, u32 episode, Stream stream, u32 drawn = 0)
@@ -48,15 +49,15 @@ class Rng {
         episode_(episode),
         stream_(static_cast<u32>(stream)),
         drawn_(drawn),
-        at_(~u32{0}),
+        block_number_(~u32{0}),
         block_{} {}
 
   SPARRING_FN u32 next() {
-    const u32 wanted = drawn_ >> 2;
-    if (wanted != at_) {
-      block_ = philox(wanted, stream_, episode_, game_, static_cast<u32>(seed_),
+    const u32 number = drawn_ >> 2;
+    if (number != block_number_) {
+      block_ = philox(number, stream_, episode_, game_, static_cast<u32>(seed_),
                       static_cast<u32>(seed_ >> 32));
-      at_ = wanted;
+      block_number_ = number;
     }
     return word(drawn_++ & 3);
   }
@@ -78,20 +79,21 @@ class Rng {
   SPARRING_FN u32 drawn() const { return drawn_; }
 
  private:
-  // A GPU would keep the words in memory, and all of the Rng, if they were found by a number.
-  SPARRING_FN u32 word(u32 at) const {
+  // Indexed by a variable, the words and with them the whole Rng would be in memory on a GPU
+  // instead of registers.
+  SPARRING_FN u32 word(u32 i) const {
 #if defined(__CUDA_ARCH__)
-    const u32 low = at & 1 ? block_.word[1] : block_.word[0];
-    const u32 high = at & 1 ? block_.word[3] : block_.word[2];
-    return at & 2 ? high : low;
+    const u32 low = i & 1 ? block_.word[1] : block_.word[0];
+    const u32 high = i & 1 ? block_.word[3] : block_.word[2];
+    return i & 2 ? high : low;
 #else
-    return block_.word[at];
+    return block_.word[i];
 #endif
   }
 
   u64 seed_;
   u32 game_, episode_, stream_, drawn_;
-  u32 at_;
+  u32 block_number_;
   PhiloxBlock block_;
 };
 

@@ -1,10 +1,9 @@
-// A sum tree over whole numbers: draws an entry with a probability exactly proportional to its
-// weight. Whole numbers add up to the same sum in any order, so that a CPU and a GPU, alone or in
-// parallel, find the same entries bit for bit.
+// A sum tree over integers, which draws a leaf with a probability proportional to its weight.
+// Integers add up to the same sum in any order, so that CPU and GPU, serial or parallel, draw the
+// same leaves.
 //
-// Weights are leaves; every node above is the sum of up to `kFan` children. After weights changed,
-// the nodes above them are summed anew level by level: nodes of a level in any order, a node as
-// often as it happens to be named.
+// Weights are leaves; every node above is the sum of up to `kFan` children. After weights change,
+// the nodes above are summed again level by level, the nodes of a level in any order.
 #pragma once
 
 #include "core/rng.hpp"
@@ -32,7 +31,7 @@ SPARRING_FN constexpr int tree_height(int leaves) {
   return height;
 }
 
-// Where the nodes of a level begin in `sums`.
+// Offset of the nodes of a level in `sums`.
 SPARRING_FN constexpr int tree_first(int leaves, int level) {
   int first = 0;
   for (int above = tree_height(leaves); above > level; --above) first += tree_count(leaves, above);
@@ -45,7 +44,7 @@ SPARRING_FN constexpr int tree_sums(int leaves) { return tree_first(leaves, 0); 
 // A level of sums, and the one below it.
 struct TreeLevel {
   int level, nodes, first;
-  int below, below_first;  // nodes of the level below, and where they begin
+  int below, below_first;  // number and offset of the nodes of the level below
 };
 
 SPARRING_FN inline TreeLevel tree_level(int leaves, int level) {
@@ -53,17 +52,17 @@ SPARRING_FN inline TreeLevel tree_level(int leaves, int level) {
           tree_count(leaves, level - 1), level > 1 ? tree_first(leaves, level - 1) : 0};
 }
 
-// Adds up the children of a node; those must be right.
-SPARRING_FN inline void sum_node(const SumTree& tree, const TreeLevel& at, int node) {
+// Sums the children of a node, which must be up to date.
+SPARRING_FN inline void sum_node(const SumTree& tree, const TreeLevel& level, int node) {
   const int first = node << kFanBits;
-  const int end = least(first + kFan, at.below);
+  const int end = min(first + kFan, level.below);
   u64 sum = 0;
-  if (at.level == 1) {
+  if (level.level == 1) {
     for (int i = first; i < end; ++i) sum += tree.leaf[i];
   } else {
-    for (int i = first; i < end; ++i) sum += tree.sums[at.below_first + i];
+    for (int i = first; i < end; ++i) sum += tree.sums[level.below_first + i];
   }
-  tree.sums[at.first + node] = sum;
+  tree.sums[level.first + node] = sum;
 }
 
 // The node of a level above a leaf.
@@ -71,25 +70,25 @@ SPARRING_FN inline int node_above(int leaf, int level) { return leaf >> (kFanBit
 
 SPARRING_FN inline u64 tree_total(const SumTree& tree) { return tree.sums[0]; }
 
-// The leaf that covers `point`, where leaves lie one after another, each as long as its weight.
+// The leaf that contains `point` when the leaves are laid end to end, each as long as its weight.
 SPARRING_FN inline int find_leaf(const SumTree& tree, u64 point) {
   int node = 0, first = 0;
   for (int level = tree_height(tree.leaves); level > 1; --level) {
     const int count = tree_count(tree.leaves, level - 1);
     first += tree_count(tree.leaves, level);
     int child = node << kFanBits;
-    const int last = least(child + kFan, count) - 1;
+    const int last = min(child + kFan, count) - 1;
     for (; child < last && point >= tree.sums[first + child]; ++child)
       point -= tree.sums[first + child];
     node = child;
   }
   int leaf = node << kFanBits;
-  const int last = least(leaf + kFan, tree.leaves) - 1;
+  const int last = min(leaf + kFan, tree.leaves) - 1;
   for (; leaf < last && point >= tree.leaf[leaf]; ++leaf) point -= tree.leaf[leaf];
   return leaf;
 }
 
-// Uniform in 0..bound-1; no number is preferred by more than bound / 2^64.
+// Uniform in 0..bound-1, with a bias below bound / 2^64.
 SPARRING_FN inline u64 below_64(u64 bound, Rng& rng) {
   const u64 high = rng.next();
   const u64 drawn = high << 32 | rng.next();

@@ -1,4 +1,4 @@
-// Worker threads that take chunks of a job. Host only.
+// A pool of worker threads that run the chunks of jobs. Host only.
 #pragma once
 
 #if defined(__linux__)
@@ -19,38 +19,38 @@
 
 namespace sparring {
 
-// More than any machine has cores; a larger number is a mistake.
+// A larger number of threads is taken for a mistake.
 inline constexpr int kMaxThreads = 1024;
 
-// How long a thread that has nothing to do looks for news before it sleeps. Waking a sleeper takes
-// longer than a step of a small pool; what is asked of a thread_pool next often follows at once.
-inline constexpr std::chrono::microseconds kAwake{20};
-inline constexpr std::chrono::microseconds kAlert{4};  // without offering the core to others
+// An idle thread spins so long before it sleeps. Waking a thread takes longer than a step of a
+// small pool, and the next job often follows at once.
+inline constexpr std::chrono::microseconds kSpin{20};
+inline constexpr std::chrono::microseconds kSpinWithoutYield{4};
 
 // Cores that this process may use.
 inline int usable_cores() {
 #if defined(__linux__)
-  cpu_set_t mine;
-  if (sched_getaffinity(0, sizeof(mine), &mine) == 0) return CPU_COUNT(&mine);
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return CPU_COUNT(&allowed);
 #endif
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 class ThreadPool {
  public:
-  explicit ThreadPool(int workers) : looks_(workers > 0 && workers < usable_cores()) {
+  explicit ThreadPool(int workers) : spins_(workers > 0 && workers < usable_cores()) {
     if (workers > kMaxThreads)
       throw ConfigError("threads=" + std::to_string(workers) + " is more than " +
                         std::to_string(kMaxThreads) + "; one per core is best, this machine has " +
                         std::to_string(std::thread::hardware_concurrency()));
-    threads_.reserve(static_cast<size_t>(most(workers, 0)));
+    threads_.reserve(static_cast<size_t>(max(workers, 0)));
     try {
       for (int i = 0; i < workers; ++i) threads_.emplace_back([this] { work(); });
-    } catch (const std::system_error& wrong) {
-      close();  // a thread that is not joined ends the process
+    } catch (const std::system_error& error) {
+      close();  // destroying a thread that is not joined would end the process
       throw ConfigError("only " + std::to_string(threads_.size()) + " of " +
                         std::to_string(workers) + " threads could be started (" +
-                        wrong.code().message() + "); give fewer threads");
+                        error.code().message() + "); give fewer threads");
     }
   }
 
@@ -61,7 +61,7 @@ class ThreadPool {
 
   int workers() const { return static_cast<int>(threads_.size()); }
 
-  // Hands the job to the workers and returns. The job must live until `wait` has returned.
+  // Starts the job on the workers and returns. The job must live until `wait` has returned.
   void submit(Job& job) {
     {
       std::lock_guard lock(mutex_);
@@ -74,14 +74,14 @@ class ThreadPool {
     news_.notify_all();
   }
 
-  // Returns when the job is done; with `help` the calling thread takes chunks too.
+  // Returns when the job is done; with `help` the calling thread runs chunks too.
   void wait(Job& job, bool help) {
     std::unique_lock lock(mutex_);
     while (job.active_) {
       if (help && job.taken_ < job.chunks_)
-        take(job, lock);
+        run_chunk(job, lock);
       else
-        await_news(lock);
+        await_change(lock);
     }
   }
 
@@ -115,23 +115,23 @@ class ThreadPool {
           break;
         }
       if (ready)
-        take(*ready, lock);
+        run_chunk(*ready, lock);
       else
-        await_news(lock);
+        await_change(lock);
     }
   }
 
-  // Returns when something has changed since the lock was taken: looks out for it for a moment,
-  // then sleeps. Threads without a core of their own sleep at once, they would only be in the way.
-  void await_news(std::unique_lock<std::mutex>& lock) {
+  // Returns when the jobs have changed since the lock was taken: spins for a moment, then sleeps.
+  // With more threads than cores threads sleep at once, so that they do not block the others.
+  void await_change(std::unique_lock<std::mutex>& lock) {
     const unsigned known = changes_.load(std::memory_order_relaxed);
-    if (looks_) {
+    if (spins_) {
       lock.unlock();
       const auto began = std::chrono::steady_clock::now();
-      for (auto waited = began - began; waited < kAwake && unchanged(known);
+      for (auto waited = began - began; waited < kSpin && unchanged(known);
            waited = std::chrono::steady_clock::now() - began) {
         for (int i = 0; i < 32 && unchanged(known); ++i) relax();
-        if (waited >= kAlert && unchanged(known)) std::this_thread::yield();
+        if (waited >= kSpinWithoutYield && unchanged(known)) std::this_thread::yield();
       }
       lock.lock();
     }
@@ -148,7 +148,7 @@ class ThreadPool {
 #endif
   }
 
-  void take(Job& job, std::unique_lock<std::mutex>& lock) {
+  void run_chunk(Job& job, std::unique_lock<std::mutex>& lock) {
     const int phase = job.phase_;
     const int chunk = job.taken_++;
     lock.unlock();
@@ -169,8 +169,8 @@ class ThreadPool {
     if (job.chunks_ < 0) job.active_ = false;
   }
 
-  const bool looks_;
-  std::atomic<unsigned> changes_{0};  // grows under the lock, whenever there is news
+  const bool spins_;
+  std::atomic<unsigned> changes_{0};  // incremented under the lock with every change of the jobs
   std::mutex mutex_;
   std::condition_variable news_;
   std::vector<Job*> jobs_;

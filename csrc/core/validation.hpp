@@ -1,9 +1,9 @@
-// Whether bytes that come from outside are a position of a game, and a table to play it at: all of
-// it is checked before a rule reads it. Host only.
+// Validation of untrusted bytes: is this a valid position of a game, and a valid `Env` around it?
+// Every field is checked before a rule reads it. Host only.
 #pragma once
 
 #include "core/bounds.hpp"
-#include "core/table.hpp"
+#include "core/env.hpp"
 
 namespace sparring {
 
@@ -28,46 +28,48 @@ Bounds bounds_of(const G& game, const typename G::Config& config) {
   return bounds;
 }
 
-// Somebody is to move, and whoever is has an action that exists.
+// At least one seat is to move, and each seat to move has legal actions within range.
 template <class G>
 const char* check_rows(const G& game, const typename G::Config& config, const u8* extra) {
   const Shape shape = G::shape(config);
-  bool somebody = false;
+  bool any_to_move = false;
   for (int row = 0; row < G::kRows; ++row) {
     const int seat = game.seat(row);
     if (seat < 0) continue;
-    somebody = true;
-    if (seat >= shape.seats) return "a seat is to move that does not exist";
-    if (game.role(row) < 0 || game.role(row) >= G::kRoles) return "a role that does not exist";
+    any_to_move = true;
+    if (seat >= shape.seats) return "the seat to move does not exist";
+    if (game.role(row) < 0 || game.role(row) >= G::kRoles) return "the role does not exist";
     if constexpr (kDiscrete<G>) {
       Legal<G> legal = Legal<G>::none();
       call_legal(game, config, row, legal, extra);
-      if (!legal.any()) return "a seat is to move and cannot";
-      bool beyond = false;
-      legal.each([&](int action) { beyond |= action >= shape.actions; });
-      if (beyond) return "a legal action that does not exist";
+      if (!legal.any()) return "the seat to move has no legal action";
+      bool out_of_range = false;
+      legal.each([&](int action) { out_of_range |= action >= shape.actions; });
+      if (out_of_range) return "a legal action does not exist";
     }
   }
-  return somebody ? nullptr : "nobody is to move";
+  return any_to_move ? nullptr : "no seat is to move";
 }
 
-// What is wrong with a position, "" if nothing: fields out of range, then bytes beside the game,
-// then fields that contradict each other. over: whether its game is said to have ended.
+// Returns the error of a position, "" if it is valid: fields out of range, then invalid extra
+// state, then fields that contradict each other. over: whether the saved state says that the game
+// ended.
 template <Game G>
 std::string check_position(const G& game, const typename G::Config& config, const u8* extra,
                            bool over = false) {
-  if (std::string wrong = bounds_of(game, config).wrong(); !wrong.empty()) return wrong;
+  if (std::string error = bounds_of(game, config).error(); !error.empty()) return error;
   static_assert(!HasExtraState<G> || ChecksExtraState<G>,
-                "a game with bytes outside its struct checks them: const char* "
+                "a game with extra state checks it: const char* "
                 "check_extra(const Config&, const u8* extra) const; docs/add-a-game.md");
   if constexpr (ChecksExtraState<G>)
-    if (const char* wrong = game.check_extra(config, extra)) return wrong;
+    if (const char* error = game.check_extra(config, extra)) return error;
   if constexpr (requires { game.audit(config); })
-    if (const char* wrong = game.audit(config)) return wrong;
+    if (const char* error = game.audit(config)) return error;
   if constexpr (requires { game.ended(config); })
-    if (game.ended(config) != over) return over ? "the game goes on" : "the game is over";
-  const char* wrong = over ? nullptr : check_rows(game, config, extra);
-  return wrong ? wrong : "";
+    if (game.ended(config) != over)
+      return over ? "marked as over, but the game goes on" : "the game is over";
+  const char* error = over ? nullptr : check_rows(game, config, extra);
+  return error ? error : "";
 }
 
 template <class T, size_t N>
@@ -83,26 +85,27 @@ template <class G>
   requires requires { G::kBots; }
 inline constexpr int kBotCount<G> = static_cast<int>(sizeof(G::kBots) / sizeof(G::kBots[0]));
 
-// What is wrong with a table, "" if nothing. Its fields are taken apart, so that a new one cannot
-// be forgotten here.
+// Returns the error of an Env, "" if it is valid. The structured binding names every field, so that
+// a new field does not compile until it is handled here.
 template <Game G>
-std::string check_table(const Table<G>& table, const typename G::Config& config, const u8* extra,
-                        bool over = false) {
-  [[maybe_unused]] const auto& [game, episode, chance_drawn, bots_drawn, sampled, length, policies,
-                                pending, skipped, player] = table;
+std::string check_env(const Env<G>& env, const typename G::Config& config, const u8* extra,
+                      bool over = false) {
+  [[maybe_unused]] const auto& [game, episode, chance_draws, bot_draws, sample_draws, length,
+                                policy_seats, pending_reward, skipped, player] = env;
+
   const int seats = G::shape(config).seats;
   u32 counted = 0;
   for (int seat = 0; seat < G::kMaxSeats; ++seat) {
-    const int who = player[seat];
+    const int id = player[seat];
     if (seat >= seats) {
-      if (who != kNoPlayer) return "somebody sits behind the last seat";
-    } else if (who == kNoPlayer || bot_of(who) >= kBotCount<G>) {
+      if (id != kNoPlayer) return "a seat that is not in use has a player";
+    } else if (id == kNoPlayer || bot_of(id) >= kBotCount<G>) {
       return "a seat is held by nobody who can play";
     }
-    counted += who >= 0;
+    counted += id >= 0;
   }
-  if (policies != counted) return "the seats of policies are miscounted";
-  if (!all_finite(pending)) return "a reward that is not finite";
+  if (policy_seats != counted) return "the number of policy seats is wrong";
+  if (!all_finite(pending_reward)) return "a reward is not finite";
   return check_position(game, config, extra, over);
 }
 

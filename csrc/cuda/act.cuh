@@ -1,4 +1,4 @@
-// From what a network's heads say to actions: the two distributions, and drawing from them.
+// Sampling of actions from the outputs of a network's heads: categorical and Gaussian.
 //
 // NVRTC compiles this file with the actions of the game (`action_constants` in
 // src/sparring/learn/fused/kernels.py). Actions are numbers (SPARRING_BOX of them) or one of
@@ -21,72 +21,72 @@ using Action = f32;  // kBox of them
 using Action = i32;
 #endif
 
-// What a network says about rows, without the biases of its heads.
+// Outputs of a network's heads, without their biases.
 struct HeadsView {
   const f32* policy;  // [rows, kLogits]
   const f32* value;   // [rows, value_stride], the first column counts
   int value_stride;
   const f32* policy_bias;
   const f32* value_bias;
-  i64 bias_stride;  // from one member's to the next's
+  i64 bias_stride;  // between members
 
   SPARRING_FN const f32* logits(i64 row) const { return policy + row * kLogits; }
   SPARRING_FN const f32* logit_bias(i64 member) const { return policy_bias + member * bias_stride; }
-  // In units of the value scale.
+  // Divided by the value scale.
   SPARRING_FN f32 value_of(i64 row, i64 member) const {
     return value[row * value_stride] + value_bias[member * bias_stride];
   }
 };
 
-// Rows of frozen opponents, whose heads lie sorted by network. Null: rows lie where they are.
+// Rows of frozen opponents, whose outputs are sorted by network. Null: outputs are in row order.
 struct FrozenView {
-  const i32* position;  // [rows], where the heads of a row lie; -1: somebody else answers it
-  const i32* group;     // by position, whose biases are added
+  const i32* position;  // [rows], index of a row's outputs; -1: not a frozen network's row
+  const i32* group;     // by position, the network whose biases are added
   const u8* greedy;     // by group, whether the most probable action is taken
 
   SPARRING_FN bool any() const { return position != nullptr; }
 };
 
-// What a learner by values does differently. Without `epsilon` nobody explores.
+// Exploration of a value-based learner. Without `epsilon` there is none.
 struct ExploreView {
-  const f32* epsilon;  // [rows], how probable any legal action is
-  int greedy;          // the best action is taken, else one is drawn
+  const f32* epsilon;  // [rows], probability of a uniformly random legal action
+  int greedy;          // 1: the best action is taken, 0: one is sampled
 
   SPARRING_FN bool any() const { return epsilon != nullptr; }
 };
 
-// Rows that ask for a decision, `rows_each` of every member, numbered from `first_row` in each.
-struct AskedView {
+// Rows that need an action, `rows_each` of every member, numbered from `first_row` in each.
+struct DecisionsView {
   const u64* legal;   // [rows, kWords]
-  const i16* policy;  // [rows], whose decision it is
-  int learner;        // the policy id that is answered
-  FrozenView frozen;  // answered instead of the learner, if there is any
+  const i16* policy;  // [rows], policy id
+  int learner;        // the policy id that acts
+  FrozenView frozen;  // act instead of the learner, if there are any
   ExploreView explore;
   const u64* seeds;  // [members]
   const i32* clock;  // the number of the rollout
   const f32* value_scale;
   int rows, rows_each, first_row, step;
   const i8* role;  // [rows], or null: one network decides in all roles
-  int only;        // the role that is answered, if it is one
+  int only;        // the role that acts
 
-  SPARRING_FN bool passes_over(i64 row) const { return role && role[row] != only; }
+  SPARRING_FN bool skips(i64 row) const { return role && role[row] != only; }
 };
 
-// What is kept of an answer. Rows that are not the learner's get action 0.
-struct AnswersView {
+// Sampled actions with their log-probabilities and values. Rows of other policies get action 0.
+struct SampledView {
   Action* action;
   f32* log_prob;
   f32* value;
-  f32* played;  // if not null: continuous actions, squashed for the games
+  f32* played;  // if not null: continuous actions after tanh, for the games
 };
 
 #if SPARRING_BOX
-// The Gaussian of one row, one thread's: means and logarithms of spreads, as mean_and_std in
-// src/sparring/nets/distribution.py has them.
+// The Gaussian of one row, held by one thread: means and log standard deviations, as in
+// `mean_and_std` in src/sparring/nets/distribution.py.
 struct Gaussian {
   static constexpr f32 kShift = static_cast<f32>(kHalfLogTau);
   f32 mean[kBox], log_std[kBox];
-  bool free[kBox];  // the spread is not at a limit, where it has no gradient
+  bool free[kBox];  // the standard deviation is not clamped, so that it has a gradient
 
   SPARRING_FN Gaussian(const f32* product, const f32* bias) {
     for (int i = 0; i < kBox; ++i) {
@@ -97,7 +97,7 @@ struct Gaussian {
     }
   }
 
-  // How many spreads a number of an action is away from its mean.
+  // Distance of an action's component from its mean, in standard deviations.
   SPARRING_FN f32 off(const f32* action, int i) const {
     return (action[i] - mean[i]) * expf(-log_std[i]);
   }
@@ -119,26 +119,27 @@ struct Gaussian {
 // Draws an action for every row, one thread each: the twin of nets/sampler.hpp, with the same
 // random numbers.
 extern "C" __global__ void __launch_bounds__(256)
-    draw(HeadsView heads, AskedView asked, AnswersView answers) {
+    draw(HeadsView heads, DecisionsView decisions, SampledView sampled) {
   const i64 row = global_thread();
-  if (row >= asked.rows) return;
-  const i64 member = row / asked.rows_each;
-  const bool frozen = asked.frozen.any();
-  const i64 at = frozen ? asked.frozen.position[row] : row;
-  if (at < 0 || asked.passes_over(row)) return;
-  const i64 group = frozen ? asked.frozen.group[at] : member;
+  if (row >= decisions.rows) return;
+  const i64 member = row / decisions.rows_each;
+  const bool frozen = decisions.frozen.any();
+  const i64 at = frozen ? decisions.frozen.position[row] : row;
+  if (at < 0 || decisions.skips(row)) return;
+  const i64 group = frozen ? decisions.frozen.group[at] : member;
   const Gaussian gaussian(heads.logits(at), heads.logit_bias(group));
-  Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
-          static_cast<u32>(asked.clock[0]), Stream::kSampling,
-          static_cast<u32>(asked.step) * gaussian_draws(kBox));
-  const bool mine = frozen || asked.policy[row] == asked.learner;
-  const f32 far = frozen && asked.frozen.greedy[group] ? 0.0f : 1.0f;
+  Rng rng(decisions.seeds[member],
+          static_cast<u32>(decisions.first_row + row % decisions.rows_each),
+          static_cast<u32>(decisions.clock[0]), Stream::kSampling,
+          static_cast<u32>(decisions.step) * gaussian_draws(kBox));
+  const bool mine = frozen || decisions.policy[row] == decisions.learner;
+  const f32 far = frozen && decisions.frozen.greedy[group] ? 0.0f : 1.0f;
   f32 log_density = 0, radius = 0, turns = 0;
-  Rng chance =
-      exploring_rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
-                    static_cast<u32>(asked.clock[0]), static_cast<u32>(asked.step), kBox);
+  Rng chance = exploring_rng(
+      decisions.seeds[member], static_cast<u32>(decisions.first_row + row % decisions.rows_each),
+      static_cast<u32>(decisions.clock[0]), static_cast<u32>(decisions.step), kBox);
   const bool random =
-      !frozen && asked.explore.any() && explores(asked.explore.epsilon[row], chance);
+      !frozen && decisions.explore.any() && explores(decisions.explore.epsilon[row], chance);
   for (int i = 0; i < kBox; ++i) {
     if (i % 2 == 0) {
       radius = sqrtf(-2 * logf((static_cast<f32>(rng.next()) + 1) * (1.0f / 4294967296.0f)));
@@ -146,21 +147,21 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     const f32 normal = far * radius * (i % 2 ? sinpif(turns) : cospif(turns));
     f32 drawn = gaussian.mean[i] + normal * expf(gaussian.log_std[i]);
-    if (random) drawn = explored_number(answers.played != nullptr, chance);
+    if (random) drawn = explored_number(sampled.played != nullptr, chance);
     log_density -= 0.5f * normal * normal + gaussian.log_std[i] + Gaussian::kShift;
-    answers.action[row * kBox + i] = mine ? drawn : 0.0f;
-    if (answers.played) answers.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
+    sampled.action[row * kBox + i] = mine ? drawn : 0.0f;
+    if (sampled.played) sampled.played[row * kBox + i] = mine ? tanhf(drawn) : 0.0f;
   }
   if (frozen) return;
-  answers.log_prob[row] = mine ? log_density : 0.0f;
-  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+  sampled.log_prob[row] = mine ? log_density : 0.0f;
+  sampled.value[row] = heads.value_of(row, member) * decisions.value_scale[member];
 }
 #else
 inline constexpr int kChunks = (kActions + kWarp - 1) / kWarp;
 inline constexpr f32 kNever = -3.0e38f;
 
-// The legal choices of one row, spread over a warp in the order of the actions: lane l of chunk c
-// has action 32 c + l. Illegal ones weigh exactly 0.
+// The categorical distribution of one row, spread over a warp: lane l of chunk c holds action
+// 32 c + l. Illegal actions have weight 0.
 struct Choices {
   f32 logit[kChunks];   // kNever if illegal
   f32 weight[kChunks];  // exp(logit - top)
@@ -172,8 +173,8 @@ struct Choices {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c) {
       const int a = c * kWarp + lane();
-      const bool may = a < kActions && (legal[c / 2] >> (a & 63) & 1);
-      logit[c] = may ? product[a] + bias[a] : kNever;
+      const bool is_legal = a < kActions && (legal[c / 2] >> (a & 63) & 1);
+      logit[c] = is_legal ? product[a] + bias[a] : kNever;
       top = fmaxf(top, logit[c]);
     }
     top = warp_max(top);
@@ -186,49 +187,50 @@ struct Choices {
     total = warp_sum(total);
   }
 
-  // The most probable one, ties to the lowest; -1 if nothing is legal.
+  // The most probable action, the lowest of equals; -1 if none is legal.
   SPARRING_FN int best() const {
 #pragma unroll
     for (int c = 0; c < kChunks; ++c)
-      if (const u32 any = __ballot_sync(kAll, weight[c] > 0 && logit[c] == top))
+      if (const u32 any = __ballot_sync(kFullWarp, weight[c] > 0 && logit[c] == top))
         return c * kWarp + __ffs(static_cast<int>(any)) - 1;
     return -1;
   }
 
-  // Any lane may ask for any action.
+  // The logit of any action, for all lanes.
   SPARRING_FN f32 logit_of(int action) const {
     f32 found = 0;
 #pragma unroll
     for (int c = 0; c < kChunks; ++c)
       if (c == action / kWarp) found = logit[c];
-    return __shfl_sync(kAll, found, action % kWarp);
+    return __shfl_sync(kFullWarp, found, action % kWarp);
   }
 };
 
 // Draws an action for every row, one warp each: the twin of nets/sampler.hpp, with the same random
 // numbers.
 extern "C" __global__ void __launch_bounds__(256)
-    draw(HeadsView heads, AskedView asked, AnswersView answers) {
+    draw(HeadsView heads, DecisionsView decisions, SampledView sampled) {
   const i64 row = global_warp();
-  if (row >= asked.rows) return;
-  const i64 member = row / asked.rows_each;
-  const bool frozen = asked.frozen.any();
-  const i64 position = frozen ? asked.frozen.position[row] : row;
-  if (position < 0 || asked.passes_over(row)) return;
-  if (!frozen && asked.policy[row] != asked.learner) {
+  if (row >= decisions.rows) return;
+  const i64 member = row / decisions.rows_each;
+  const bool frozen = decisions.frozen.any();
+  const i64 position = frozen ? decisions.frozen.position[row] : row;
+  if (position < 0 || decisions.skips(row)) return;
+  if (!frozen && decisions.policy[row] != decisions.learner) {
     if (lane() != 0) return;
-    answers.action[row] = 0;
-    answers.log_prob[row] = 0;
-    answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+    sampled.action[row] = 0;
+    sampled.log_prob[row] = 0;
+    sampled.value[row] = heads.value_of(row, member) * decisions.value_scale[member];
     return;
   }
-  const i64 group = frozen ? asked.frozen.group[position] : member;
+  const i64 group = frozen ? decisions.frozen.group[position] : member;
   const Choices choices(heads.logits(position), heads.logit_bias(group),
-                        asked.legal + row * kWords);
-  Rng rng(asked.seeds[member], static_cast<u32>(asked.first_row + row % asked.rows_each),
-          static_cast<u32>(asked.clock[0]), Stream::kSampling, static_cast<u32>(asked.step));
+                        decisions.legal + row * kWords);
+  Rng rng(
+      decisions.seeds[member], static_cast<u32>(decisions.first_row + row % decisions.rows_each),
+      static_cast<u32>(decisions.clock[0]), Stream::kSampling, static_cast<u32>(decisions.step));
   const f32 at = static_cast<f32>(rng.next()) * (1.0f / 4294967296.0f) * choices.total;
-  const bool greedy = frozen ? asked.frozen.greedy[group] : asked.explore.greedy;
+  const bool greedy = frozen ? decisions.frozen.greedy[group] : decisions.explore.greedy;
   int chosen = greedy ? choices.best() : -1;
   f32 up_to = 0;
 #pragma unroll
@@ -236,33 +238,33 @@ extern "C" __global__ void __launch_bounds__(256)
     if (chosen >= 0) break;
     f32 sum = choices.weight[c];
     for (int by = 1; by < kWarp; by *= 2) {
-      const f32 below = __shfl_up_sync(kAll, sum, static_cast<u32>(by));
+      const f32 below = __shfl_up_sync(kFullWarp, sum, static_cast<u32>(by));
       if (lane() >= by) sum += below;
     }
-    const u32 past = __ballot_sync(kAll, choices.weight[c] > 0 && up_to + sum > at);
+    const u32 past = __ballot_sync(kFullWarp, choices.weight[c] > 0 && up_to + sum > at);
     if (past) chosen = c * kWarp + __ffs(static_cast<int>(past)) - 1;
-    up_to += __shfl_sync(kAll, sum, kWarp - 1);
+    up_to += __shfl_sync(kFullWarp, sum, kWarp - 1);
   }
-  if (chosen < 0) {  // rounding left nothing: the last choice there is
+  if (chosen < 0) {  // by rounding errors: the last legal action
 #pragma unroll
     for (int c = 0; c < kChunks; ++c)
-      if (const u32 any = __ballot_sync(kAll, choices.weight[c] > 0))
+      if (const u32 any = __ballot_sync(kFullWarp, choices.weight[c] > 0))
         chosen = c * kWarp + 31 - __clz(static_cast<int>(any));
   }
-  if (!frozen && asked.explore.any()) {
-    Rng chance = exploring_rng(asked.seeds[member],
-                               static_cast<u32>(asked.first_row + row % asked.rows_each),
-                               static_cast<u32>(asked.clock[0]), static_cast<u32>(asked.step), 0);
-    if (explores(asked.explore.epsilon[row], chance))
-      chosen = any_legal(asked.legal + row * kWords, kWords, chance);
+  if (!frozen && decisions.explore.any()) {
+    Rng chance = exploring_rng(
+        decisions.seeds[member], static_cast<u32>(decisions.first_row + row % decisions.rows_each),
+        static_cast<u32>(decisions.clock[0]), static_cast<u32>(decisions.step), 0);
+    if (explores(decisions.explore.epsilon[row], chance))
+      chosen = any_legal(decisions.legal + row * kWords, kWords, chance);
   }
   const f32 log_p = choices.logit_of(chosen < 0 ? 0 : chosen) - choices.top - logf(choices.total);
   if (lane() != 0) return;
   const bool mine = chosen >= 0;
-  answers.action[row] = mine ? chosen : 0;
+  sampled.action[row] = mine ? chosen : 0;
   if (frozen) return;
-  answers.log_prob[row] = mine ? log_p : 0.0f;
-  answers.value[row] = heads.value_of(row, member) * asked.value_scale[member];
+  sampled.log_prob[row] = mine ? log_p : 0.0f;
+  sampled.value[row] = heads.value_of(row, member) * decisions.value_scale[member];
 }
 #endif
 

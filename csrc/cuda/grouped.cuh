@@ -1,9 +1,9 @@
-// Frozen networks of one shape, many at once: rows are sorted by network, and every layer is one
-// product in which each stretch of rows meets its own weights.
+// Forward passes of many frozen networks of one shape: rows are sorted by network, and every layer
+// is one grouped matrix product with the weights of each network.
 //
-// A group is one network of one member of a population: member * slots + slot - 1. How many rows a
-// group has is known on the device alone, so launches are made for the most there can be, and what
-// has no row ends at once. NVRTC compiles this file as it does cuda/net.cuh.
+// A group is one network of one member of a population: member * slots + slot - 1. The number of
+// rows of a group is known on the device only, so launches are made for the largest number, and
+// blocks without rows return at once. NVRTC compiles this file as it does cuda/net.cuh.
 #pragma once
 
 #include "cuda/net.cuh"
@@ -14,19 +14,19 @@ inline constexpr int kMaxSlots = 256;   // one thread each
 inline constexpr int kSortRows = 1024;  // per block
 inline constexpr int kSortThreads = 256, kScanThreads = 1024;
 
-// Rows of all members, and where they go. Row r belongs to member r / rows_each.
+// Rows of all members, and their sorted positions. Row r belongs to member r / rows_each.
 struct SortView {
-  const i16* policy;  // [rows]; 1 to `slots` are ours
+  const i16* policy;  // [rows]; 1 to `slots` are frozen networks
   int members, rows_each, slots;
   int blocks;     // of kSortRows rows, for every member
-  i32* starts;    // [members * slots, blocks]: rows of a group in a block, then its first place
-  i32* ends;      // [members * slots]: the place behind the last row of a group
-  i32* position;  // [rows]: a row's place, -1 if it is not ours
-  i32* order;     // [rows]: the row at a place, -1 behind the last one
-  i32* group_of;  // [rows]: the group at a place, -1 behind the last one
+  i32* starts;    // [members * slots, blocks]: rows of a group in a block, then its first position
+  i32* ends;      // [members * slots]: end of a group's positions
+  i32* position;  // [rows]: a row's position, -1 if no frozen network acts
+  i32* order;     // [rows]: the row at a position, -1 after the last one
+  i32* group_of;  // [rows]: the group at a position, -1 after the last one
 };
 
-// Negative for rows that are not ours.
+// Negative for rows without a frozen network.
 SPARRING_FN inline int slot_of(const SortView& v, i64 row) {
   const int slot = v.policy[row] - 1;
   return slot < v.slots ? slot : -1;
@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(256) count_rows(SortView v) {
   const int member = static_cast<int>(blockIdx.y);
   counts[t] = 0;
   __syncthreads();
-  const int end = least((block + 1) * kSortRows, v.rows_each);
+  const int end = min((block + 1) * kSortRows, v.rows_each);
   for (int row = block * kSortRows + t; row < end; row += kSortThreads) {
     const int slot = slot_of(v, i64{member} * v.rows_each + row);
     if (slot >= 0) atomicAdd(&counts[slot], 1);
@@ -50,19 +50,19 @@ extern "C" __global__ void __launch_bounds__(256) count_rows(SortView v) {
 
 SPARRING_FN inline i32 warp_scan(i32 x) {
   for (int by = 1; by < kWarp; by *= 2) {
-    const i32 below = __shfl_up_sync(kAll, x, static_cast<u32>(by));
+    const i32 below = __shfl_up_sync(kFullWarp, x, static_cast<u32>(by));
     if (lane() >= by) x += below;
   }
   return x;
 }
 
-// Counts become places, one block.
+// Turns counts into positions, one block.
 extern "C" __global__ void __launch_bounds__(1024) scan_rows(SortView v) {
   __shared__ i32 sums[kWarp];
   const int t = static_cast<int>(threadIdx.x), warp = t / kWarp;
   const int count = v.members * v.slots * v.blocks;
   const int each = (count + kScanThreads - 1) / kScanThreads;
-  const int first = least(t * each, count), end = least(first + each, count);
+  const int first = min(t * each, count), end = min(first + each, count);
   i32 mine = 0;
   for (int i = first; i < end; ++i) mine += v.starts[i];
   const i32 up_to = warp_scan(mine);
@@ -70,16 +70,16 @@ extern "C" __global__ void __launch_bounds__(1024) scan_rows(SortView v) {
   __syncthreads();
   if (warp == 0) sums[t] = warp_scan(sums[t]);
   __syncthreads();
-  i32 place = up_to - mine + (warp ? sums[warp - 1] : 0);
+  i32 index = up_to - mine + (warp ? sums[warp - 1] : 0);
   for (int i = first; i < end; ++i) {
     const i32 here = v.starts[i];
-    v.starts[i] = place;
-    place += here;
-    if ((i + 1) % v.blocks == 0) v.ends[i / v.blocks] = place;
+    v.starts[i] = index;
+    index += here;
+    if ((i + 1) % v.blocks == 0) v.ends[i / v.blocks] = index;
   }
 }
 
-// Rows of one group keep their order.
+// Computes the position of every row; rows of one group keep their order.
 extern "C" __global__ void __launch_bounds__(256) place_rows(SortView v) {
   constexpr int kWarps = kSortThreads / kWarp;
   __shared__ i32 next[kMaxSlots], counts[kWarps][kMaxSlots];
@@ -94,19 +94,19 @@ extern "C" __global__ void __launch_bounds__(256) place_rows(SortView v) {
     const int row = member * v.rows_each + in_member;
     const bool inside = in_member < v.rows_each;
     const int slot = inside ? slot_of(v, row) : -1;
-    const u32 alike = __match_any_sync(kAll, slot);
+    const u32 alike = __match_any_sync(kFullWarp, slot);
     const int rank = __popc(alike & ((1u << lane()) - 1));
     if (slot >= 0 && rank == 0) counts[warp][slot] = __popc(alike);
     __syncthreads();
     if (inside) {
-      i32 place = -1;
+      i32 index = -1;
       if (slot >= 0) {
-        place = next[slot] + rank;
-        for (int w = 0; w < warp; ++w) place += counts[w][slot];
-        v.order[place] = row;
-        v.group_of[place] = member * v.slots + slot;
+        index = next[slot] + rank;
+        for (int w = 0; w < warp; ++w) index += counts[w][slot];
+        v.order[index] = row;
+        v.group_of[index] = member * v.slots + slot;
       }
-      v.position[row] = place;
+      v.position[row] = index;
       if (row >= total) v.order[row] = v.group_of[row] = -1;
     }
     __syncthreads();
@@ -118,7 +118,7 @@ extern "C" __global__ void __launch_bounds__(256) place_rows(SortView v) {
   }
 }
 
-// Widens the rows that are ours, in sorted order; nothing is written behind the last one.
+// Widens the rows of frozen networks in sorted order.
 extern "C" __global__ void widen_sorted(const u8* obs, const i32* order, int rows, Num* out) {
   widen_part(static_cast<u32>(global_thread()), obs, order, rows, true, out);
 }
@@ -130,17 +130,17 @@ struct BoardsView {
   int rows, planes, squares, numbers;
   int plane_width, number_width;  // with zeros, in multiples of 8
   Num* on_board;                  // [rows, squares, plane_width]
-  Num* beside;                    // [rows, number_width]
+  Num* beside;                    // [rows, number_width], the numbers beside the board
 };
 
 // Eight numbers per thread.
-extern "C" __global__ void lay_boards(BoardsView v) {
+extern "C" __global__ void copy_boards(BoardsView v) {
   const int of_square = v.plane_width / 8, of_board = v.squares * of_square;
   const int of_row = of_board + v.number_width / 8;
   const i64 at = global_thread();
   if (at >= i64{v.rows} * of_row) return;
-  const i64 place = at / of_row;
-  const int row = v.order[place], i = static_cast<int>(at % of_row);
+  const i64 index = at / of_row;
+  const int row = v.order[index], i = static_cast<int>(at % of_row);
   if (row < 0) return;
   const u8* bytes = v.obs + i64{row} * kRowBytes;
   const bool board = i < of_board;
@@ -156,20 +156,20 @@ extern "C" __global__ void lay_boards(BoardsView v) {
   }
   Num8 eight;
   eight.put(x);
-  Num* to = board ? v.on_board + (place * v.squares + square) * v.plane_width
-                  : v.beside + place * v.number_width;
+  Num* to = board ? v.on_board + (index * v.squares + square) * v.plane_width
+                  : v.beside + index * v.number_width;
   *reinterpret_cast<Num8*>(to + first) = eight;
 }
 
-// What happens to a product before it is kept.
+// Bias, additions and activation that are applied to a product.
 struct FinishView {
   const Num* bias;   // [groups, columns], or null
-  const Num* shift;  // [places, columns], added on all squares of a place, or null
+  const Num* shift;  // [positions, columns], added on all squares of a position, or null
   const Num* onto;   // [rows, columns], added too, or null
   int kind;          // 0: nothing more; 1: relu; 2: tanh; 3: silu
 };
 
-// A row is a square of a place; without a board, a place has one.
+// A row is a square of a position; without a board a position has one row.
 SPARRING_FN inline f32 finished(const FinishView& f, f32 x, int group, i64 row, int squares,
                                 int column, int columns) {
   if (f.bias) x += number(f.bias[i64{group} * columns + column]);
@@ -180,58 +180,58 @@ SPARRING_FN inline f32 finished(const FinishView& f, f32 x, int group, i64 row, 
   return f.kind == 3 ? x / (1 + expf(-x)) : x;
 }
 
-// A layer's output [places, columns] of a product that a library made.
-struct MadeView {
+// A layer's output [positions, columns], computed by a library's product.
+struct LayerOutputView {
   Num* x;
   const i32* group_of;
-  const i32* places;  // how many there are
+  const i32* count;  // number of positions
   int columns;
   FinishView finish;
 };
 
-// Adds biases and applies the activation, in place, eight columns per thread and turn.
-extern "C" __global__ void finish_layer(MadeView v) {
-  const i64 end = i64{*v.places} * v.columns;
+// Adds biases and applies the activation, in place, eight columns per thread and iteration.
+extern "C" __global__ void finish_layer(LayerOutputView v) {
+  const i64 end = i64{*v.count} * v.columns;
   const i64 apart = i64{gridDim.x} * blockDim.x * 8;
   for (i64 at = global_thread() * 8; at < end; at += apart) {
-    const i64 place = at / v.columns;
-    const int group = v.group_of[place], column = static_cast<int>(at % v.columns);
+    const i64 index = at / v.columns;
+    const int group = v.group_of[index], column = static_cast<int>(at % v.columns);
     Num8 eight = *reinterpret_cast<const Num8*>(v.x + at);
     f32 x[8];
     for (int i = 0; i < 8; ++i)
-      x[i] = finished(v.finish, eight.get(i), group, place, 1, column + i, v.columns);
+      x[i] = finished(v.finish, eight.get(i), group, index, 1, column + i, v.columns);
     eight.put(x);
     *reinterpret_cast<Num8*>(v.x + at) = eight;
   }
 }
 
-inline constexpr int kTile = 64;                        // rows and columns of a block's share
-inline constexpr int kDepth = SPARRING_BF16 ? 64 : 32;  // of a step
-// Keep the banks apart: rows are written sixteen bytes at a time, columns number by number.
+inline constexpr int kTile = 64;                        // rows and columns of a block's tile
+inline constexpr int kDepth = SPARRING_BF16 ? 64 : 32;  // of a loop iteration
+// Strides avoid bank conflicts: rows are written in 16 bytes, columns number by number.
 inline constexpr int kStride = kDepth + (SPARRING_BF16 ? 8 : 4);
 inline constexpr int kColumnStride = kDepth + (SPARRING_BF16 ? 2 : 1);
 
-// rows times weights, of every group its own. Sizes are multiples of 8.
+// A grouped product: rows times the weights of their group. Sizes are multiples of 8.
 struct ProductView {
   const Num* x;       // [rows, depth]; over a board [rows, depth / 9]
   const Num* weight;  // [groups, depth, columns]; over a board the nine taps one after the other
-  const i32* ends;    // of the groups, in places
+  const i32* ends;    // of the groups' positions
   int groups, depth, columns;
-  int squares;  // rows of a place
-  // Not 0: every square meets the 3x3 squares around it, zeros beyond the border.
+  int squares;  // rows of a position
+  // Nonzero: a 3x3 convolution over the board, padded with zeros.
   int board_height, board_width;
   FinishView finish;
-  Num* out;               // [rows, columns], or null:
-  f32* logits;            // [places, logit_width]: column c of square s is number c * squares + s
-  int logit_width, used;  // columns that are kept
+  Num* out;     // [rows, columns], or null:
+  f32* logits;  // [positions, logit_width]: column c of square s is number c * squares + s
+  int logit_width, used;  // number of columns that are written
 };
 
 // The rows of a block: at most kTile of one group. The group is -1 if there are none.
-struct Share {
+struct RowTile {
   int group, first, end;
 };
 
-SPARRING_FN inline Share share_of(const ProductView& v, int number) {
+SPARRING_FN inline RowTile tile_of_block(const ProductView& v, int number) {
   int before = 0;
   for (int base = 0; base < v.groups; base += kWarp) {
     const int group = base + lane();
@@ -241,18 +241,18 @@ SPARRING_FN inline Share share_of(const ProductView& v, int number) {
       end = v.ends[group] * v.squares;
     }
     const int blocks = (end - first + kTile - 1) / kTile, up_to = warp_scan(blocks);
-    const u32 past = __ballot_sync(kAll, before + up_to > number);
+    const u32 past = __ballot_sync(kFullWarp, before + up_to > number);
     if (past) {
       const int at = __ffs(static_cast<int>(past)) - 1;
       const int start = first + (number - before - (up_to - blocks)) * kTile;
-      return {base + at, __shfl_sync(kAll, start, at), __shfl_sync(kAll, end, at)};
+      return {base + at, __shfl_sync(kFullWarp, start, at), __shfl_sync(kFullWarp, end, at)};
     }
-    before += __shfl_sync(kAll, up_to, kWarp - 1);
+    before += __shfl_sync(kFullWarp, up_to, kWarp - 1);
   }
   return {-1, 0, 0};
 }
 
-// Eight neighbors in the depth of a row; zeros outside.
+// Eight adjacent inputs of a row; zeros outside.
 SPARRING_FN inline Num8 row_part(const ProductView& v, int row, int end, int k) {
   if (row >= end || k >= v.depth) return {};
   if (!v.board_width) return *reinterpret_cast<const Num8*>(v.x + i64{row} * v.depth + k);
@@ -271,17 +271,17 @@ struct Tiles {
 inline constexpr int kProductThreads = 128;
 inline constexpr int kFetches = kTile * kDepth / 8 / kProductThreads;  // of each thread
 
-// A thread's part of a step's rows and weights, on its way while the step before is worked on.
+// A thread's part of the next tile, loaded while the current tile is multiplied.
 struct Fetched {
   Num8 rows[kFetches], columns[kFetches];
 
-  SPARRING_FN void load(const ProductView& v, const Share& share, int column, int k) {
-    const Num* weight = v.weight + i64{share.group} * v.depth * v.columns;
+  SPARRING_FN void load(const ProductView& v, const RowTile& tile, int column, int k) {
+    const Num* weight = v.weight + i64{tile.group} * v.depth * v.columns;
 #pragma unroll
     for (int f = 0; f < kFetches; ++f) {
       const int i = static_cast<int>(threadIdx.x) + f * kProductThreads;
       const int row = i / (kDepth / 8), part = 8 * (i % (kDepth / 8));
-      rows[f] = row_part(v, share.first + row, share.end, k + part);
+      rows[f] = row_part(v, tile.first + row, tile.end, k + part);
       const int deep = i / (kTile / 8), across = 8 * (i % (kTile / 8));
       columns[f] = {};
       if (k + deep < v.depth && column + across < v.columns)
@@ -302,8 +302,8 @@ struct Fetched {
   }
 };
 
-// A thread's sums: of eight columns by eight, rows g and g + 8 of its warp's sixteen and columns
-// 2 t and 2 t + 1, with g = lane / 4 and t = lane % 4, as tensor cores deal them out.
+// A thread's sums in the layout of tensor cores: for every eight columns, rows g and g + 8 of its
+// warp's sixteen and columns 2 t and 2 t + 1, with g = lane / 4 and t = lane % 4.
 using Sums = f32[kTile / 8][4];
 
 #if SPARRING_BF16 && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -348,20 +348,21 @@ SPARRING_FN inline void add_products(const Tiles& tiles, Sums& sums) {
 }
 #endif
 
-// One block per kTile rows of a group, as many as there may be, and kTile columns.
+// One block per kTile rows of a group and kTile columns.
+
 extern "C" __global__ void __launch_bounds__(128) grouped_product(ProductView v) {
   __shared__ Tiles tiles;
-  const Share share = share_of(v, static_cast<int>(blockIdx.x));
-  if (share.group < 0) return;
+  const RowTile tile = tile_of_block(v, static_cast<int>(blockIdx.x));
+  if (tile.group < 0) return;
   const int from = static_cast<int>(blockIdx.y) * kTile;
   Sums sums{};
   Fetched next;
-  next.load(v, share, from, 0);
+  next.load(v, tile, from, 0);
   for (int k = 0; k < v.depth; k += kDepth) {
     __syncthreads();
     next.store(tiles);
     __syncthreads();
-    if (k + kDepth < v.depth) next.load(v, share, from, k + kDepth);
+    if (k + kDepth < v.depth) next.load(v, tile, from, k + kDepth);
     add_products(tiles, sums);
   }
   const int g = lane() / 4, t = lane() % 4, warp = static_cast<int>(threadIdx.x) / kWarp;
@@ -369,10 +370,10 @@ extern "C" __global__ void __launch_bounds__(128) grouped_product(ProductView v)
   for (int n = 0; n < kTile / 8; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const i64 row = share.first + 16 * warp + g + (i / 2) * 8;
+      const i64 row = tile.first + 16 * warp + g + (i / 2) * 8;
       const int column = from + 8 * n + 2 * t + i % 2;
-      if (row >= share.end || column >= v.columns) continue;
-      const f32 x = finished(v.finish, sums[n][i], share.group, row, v.squares, column, v.columns);
+      if (row >= tile.end || column >= v.columns) continue;
+      const f32 x = finished(v.finish, sums[n][i], tile.group, row, v.squares, column, v.columns);
       if (v.out)
         v.out[row * v.columns + column] = rounded(x);
       else if (column < v.used)

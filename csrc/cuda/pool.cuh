@@ -1,8 +1,8 @@
-// A pool on the GPU: one thread plays one game, one warp up to 32 of them, through the very headers
-// that the CPU uses.
+// A pool on the GPU: one thread plays one game, one warp up to 32 of them, through the same headers
+// as the CPU.
 //
-// NVRTC compiles this file behind a game's header, with the name of its type (SPARRING_GAME) and
-// the sizes that its configuration gives: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
+// NVRTC compiles this file after a game's header, with the name of its type (SPARRING_GAME) and the
+// sizes of its configuration: SPARRING_SEATS, SPARRING_ACTIONS, SPARRING_OBS_BYTES,
 // SPARRING_MEMORY_BYTES, SPARRING_EXTRA_BYTES, SPARRING_ZERO_SUM, and SPARRING_STAGE_BYTES of
 // shared memory at most. src/sparring/pools/cuda launches the kernels.
 #pragma once
@@ -11,22 +11,21 @@
 
 namespace sparring {
 
-inline constexpr int kPaid = kSeats * G::kRoles;
-inline constexpr bool kZeroSum =
-    SPARRING_ZERO_SUM;  // what one of two seats is paid, the other loses
+inline constexpr int kRewards = kSeats * G::kRoles;
+inline constexpr bool kZeroSum = SPARRING_ZERO_SUM;  // the rewards of the two seats sum to 0
 
-// The games: `each` neighbors have one setting and count from 0 within it.
+// The games: `each` consecutive ones share a setting and are numbered from 0.
 struct GamesView {
-  Table<G>* tables;
+  Env<G>* envs;
   const SettingStorage<G>* settings;
   int games, each;
-  int per_warp;  // games that a warp plays, at most 32; the fewer, the fewer wait for a slow bot
+  int per_warp;  // games of a warp, at most 32; with fewer, fewer wait for a slow bot
   u8* extra;
   u8* memory;   // [games, seats, kMemoryBytes]
-  i64* counts;  // [members, replicas, counters], the learner's; null: nobody counts
+  i64* counts;  // [members, replicas, counters] of the learner; null: not counted
   int replicas;
 
-  // Blocks add to different replicas, so that they seldom wait for each other.
+  // Blocks add to different replicas, so that their atomics rarely collide.
   __device__ Counting counting(int game) const {
     if (kCounterCount<G> == 0 || !counts) return {};
     const i64 replica = i64{game / each} * replicas + static_cast<int>(blockIdx.x) % replicas;
@@ -36,7 +35,7 @@ struct GamesView {
   SPARRING_FN u8* memory_of(int game) const { return memory + i64{game} * kSeats * kMemoryBytes; }
 };
 
-// What the games of a warp share, brought close; `each` is a multiple of a warp, or all games.
+// Loads the setting of a warp's games into shared memory.
 __device__ inline void load_setting(Setting<G>& to, const GamesView& games, int first) {
   const SettingStorage<G>& from = games.settings[first / games.each];
   const Setting<G>& plain = from;
@@ -56,20 +55,19 @@ SPARRING_FN inline void clear_memory(u8* memory) {
     reinterpret_cast<Word*>(memory)[i] = 0;
 }
 
-// The games of this warp: `game` is the thread's own, if it has one.
-struct Share {
+// The games of this warp; `game` is this thread's, if `has_game`. A warp plays games of one member.
+struct WarpGames {
   int first, count, game;
-  bool mine;
+  bool has_game;
 
-  // The games of a member are shared out among warps of its own.
-  __device__ explicit Share(const GamesView& games) {
+  __device__ explicit WarpGames(const GamesView& games) {
     const int warps = (games.each + games.per_warp - 1) / games.per_warp;
     const int member = static_cast<int>(blockIdx.x) / warps;
     const int at = static_cast<int>(blockIdx.x) % warps * games.per_warp;
     first = member * games.each + at;
-    count = least(games.each - at, games.per_warp);
+    count = min(games.each - at, games.per_warp);
     game = first + Stage::lane();
-    mine = Stage::lane() < count;
+    has_game = Stage::lane() < count;
   }
 };
 
@@ -77,15 +75,15 @@ SPARRING_FN inline int thread_index() {
   return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
 }
 
-// Writes what a seat is shown, its memory behind the observation; zeros where nobody is to act.
-// `memory` is that of seat 0.
-SPARRING_FN inline void observe_into(u8* row, const Table<G>& table, const Setting<G>& setting,
+// Writes the row of a seat: its observation, then its memory; zeros if no seat is to act. `memory`
+// is that of seat 0.
+SPARRING_FN inline void observe_into(u8* row, const Env<G>& env, const Setting<G>& setting,
                                      int seat, const u8* extra, const u8* memory) {
   if (seat < 0) {
     zero_bytes(row, kRowBytes);
     return;
   }
-  call_observe(table.game, setting.config, seat, row, extra);
+  call_observe(env.game, setting.config, seat, row, extra);
   if constexpr (kMemoryBytes > 0) {
     const Word* from = reinterpret_cast<const Word*>(memory + seat * kMemoryBytes);
     Word* to = reinterpret_cast<Word*>(row + kObsBytes);
@@ -93,8 +91,8 @@ SPARRING_FN inline void observe_into(u8* row, const Table<G>& table, const Setti
   }
 }
 
-// One game as its thread sees it.
-struct Seen {
+// One game with its memory, for the thread that plays it.
+struct GameContext {
   const Stage& stage;
   const Setting<G>& setting;
   int game;
@@ -102,7 +100,7 @@ struct Seen {
   u8* memory;
 };
 
-// Where the rows that ask for a decision are written; `obs` may be null.
+// Rows that need an action; `obs` may be null.
 struct RowsView {
   u8* obs;  // [rows, kRowBytes]
   Legal<G>* legal;
@@ -110,119 +108,120 @@ struct RowsView {
   i8* role;
   i16* policy;
 
-  // Called by all threads of a warp; `mine` says whether this one has a game.
-  __device__ void write(const Seen& seen, bool mine, const Legal<G>* now) const {
-    const Stage& stage = seen.stage;
-    const Table<G>& table = seen.stage.table();
+  // Called by all threads of a warp; `has_game` says whether this one has a game.
+  __device__ void write(const GameContext& context, bool has_game,
+                        const Legal<G>* current_legal) const {
+    const Stage& stage = context.stage;
+    const Env<G>& env = context.stage.env();
     for (int r = 0; r < G::kRows; ++r) {
-      const i64 row = i64{seen.game} * G::kRows + r;
-      if (mine) {
-        const int s = table.game.seat(r);
-        legal[row] = now[r];
+      const i64 row = i64{context.game} * G::kRows + r;
+      if (has_game) {
+        const int s = env.game.seat(r);
+        legal[row] = current_legal[r];
         seat[row] = static_cast<i8>(s);
-        role[row] = static_cast<i8>(s < 0 ? 0 : table.game.role(r));
-        policy[row] = s < 0 || table.player[s] < 0 ? static_cast<i16>(kNoPlayer) : table.player[s];
+        role[row] = static_cast<i8>(s < 0 ? 0 : env.game.role(r));
+        policy[row] = s < 0 || env.player[s] < 0 ? static_cast<i16>(kNoPlayer) : env.player[s];
         if (obs)
-          observe_into(stage.row(obs + row * kRowBytes), table, seen.setting, s, seen.extra,
-                       seen.memory);
+          observe_into(stage.row(obs + row * kRowBytes), env, context.setting, s, context.extra,
+                       context.memory);
       }
       if (!obs) continue;
-      const i64 first = i64{seen.game - Stage::lane()} * G::kRows + r;
+      const i64 first = i64{context.game - Stage::lane()} * G::kRows + r;
       stage.put_rows(obs + first * kRowBytes, G::kRows * kRowBytes);
     }
   }
 };
 
-// What the last step brought, by game.
+// Results of the last step, by game.
 struct OutcomeView {
   f32* reward;
   u16* skipped;
   u8* terminated;
   u8* truncated;
-  u32* record;  // [games, seats], what came of goals; may be null
+  u32* goal_result;  // [games, seats], results of goals; may be null
 
-  SPARRING_FN u32* records_of(int game) const {
-    return record ? record + i64{game} * kSeats : nullptr;
+  SPARRING_FN u32* goal_results_of(int game) const {
+    return goal_result ? goal_result + i64{game} * kSeats : nullptr;
   }
 
   SPARRING_FN void clear(int game) const {
-    for (int i = 0; i < kPaid; ++i) reward[i64{game} * kPaid + i] = 0;
+    for (int i = 0; i < kRewards; ++i) reward[i64{game} * kRewards + i] = 0;
     for (int i = 0; i < kSeats; ++i) skipped[i64{game} * kSeats + i] = 0;
     terminated[game] = truncated[game] = 0;
-    clear_records(game);
+    clear_goal_results(game);
   }
 
-  SPARRING_FN void clear_records(int game) const {
-    for (int i = 0; record && i < kSeats; ++i) record[i64{game} * kSeats + i] = 0;
+  SPARRING_FN void clear_goal_results(int game) const {
+    for (int i = 0; goal_result && i < kSeats; ++i) goal_result[i64{game} * kSeats + i] = 0;
   }
 
-  SPARRING_FN void write(int game, const f32* paid, const u16* forced, const Result& result) const {
-    for (int i = 0; i < kPaid; ++i) reward[i64{game} * kPaid + i] = paid[i];
+  SPARRING_FN void write(int game, const f32* step_reward, const u16* forced,
+                         const Result& result) const {
+    for (int i = 0; i < kRewards; ++i) reward[i64{game} * kRewards + i] = step_reward[i];
     for (int i = 0; i < kSeats; ++i) skipped[i64{game} * kSeats + i] = forced[i];
     terminated[game] = result.terminated;
     truncated[game] = result.truncated;
   }
 };
 
-// Games that ended, by game; the caller picks those whose end the step reported. Without `length`
-// nothing is kept but rows, without `obs` no rows, without `legal` no masks.
+// Final data of games that ended, by game; the caller picks those that the step reported. Null
+// members are not written: `length` with scores, policies and reasons, `obs`, `legal`.
 struct FinalsView {
   u8* obs;          // [games, seats, kRowBytes]
-  Legal<G>* legal;  // [games, seats], where a seat was still to act
+  Legal<G>* legal;  // [games, seats], of seats that were to act
   f32* score;       // [games, seats]
   i16* policy;      // [games, seats]
   i32* length;
   u8* reason;
 
-  __device__ void keep(const Seen& seen, const Result& result) const {
-    const Table<G>& table = seen.stage.table();
-    const i64 first = i64{seen.game} * kSeats;
+  __device__ void keep(const GameContext& context, const Result& result) const {
+    const Env<G>& env = context.stage.env();
+    const i64 first = i64{context.game} * kSeats;
     if (length) {
-      length[seen.game] = static_cast<i32>(table.length);
-      reason[seen.game] = result.reason;
+      length[context.game] = static_cast<i32>(env.length);
+      reason[context.game] = result.reason;
       SPARRING_FOR (int s = 0; s < kSeats; ++s) {
-        score[first + s] = table.game.score(seen.setting.config, s);
-        policy[first + s] = table.player[s];
+        score[first + s] = env.game.score(context.setting.config, s);
+        policy[first + s] = env.player[s];
       }
     }
     SPARRING_FOR (int s = 0; obs && s < kSeats; ++s) {
       u8* out = obs + (first + s) * kRowBytes;
-      observe_into(seen.stage.row(out), table, seen.setting, s, seen.extra, seen.memory);
-      seen.stage.put_row(out);
+      observe_into(context.stage.row(out), env, context.setting, s, context.extra, context.memory);
+      context.stage.put_row(out);
     }
     if (!legal) return;
     SPARRING_FOR (int s = 0; s < kSeats; ++s) legal[first + s] = Legal<G>::none();
     if (!result.truncated) return;
     SPARRING_FOR (int r = 0; r < G::kRows; ++r)
-      if (const int s = table.game.seat(r); s >= 0)
-        call_legal(table.game, seen.setting.config, r, legal[first + s], seen.extra);
+      if (const int s = env.game.seat(r); s >= 0)
+        call_legal(env.game, context.setting.config, r, legal[first + s], context.extra);
   }
 };
 
-// Sums over the games that ended in one place of the pool; seats and score are the learner's.
-struct Earned {
+// Sums over the episodes that ended in one game of the pool; seats and score are the learner's.
+struct EpisodeSums {
   f32 games, length, seats, score;
 };
 
-// How the learner did against everybody it met: by score, each of its seats against each other one.
-struct MetView {
-  u32* met;      // [members, players, won drawn lost]; null: nobody counts
-  int policies;  // of the players; bots come behind them
+// Results of the learner against every other player, by score of each pair of seats.
+struct ResultsView {
+  u32* met;      // [members, players, (won, drawn, lost)]; null: not counted
+  int policies;  // players are policies, then bots
   int players, each;
 
-  // Sums of whole numbers: no order of threads matters.
-  __device__ void count(const Table<G>& table, const Setting<G>& setting, int game,
-                        int learner) const {
+  // Sums of integers do not depend on the order of threads.
+  __device__ void count(const Env<G>& env, const Setting<G>& setting, int game, int learner) const {
     f32 score[kSeats];
-    SPARRING_FOR (int s = 0; s < kSeats; ++s) score[s] = table.game.score(setting.config, s);
+    SPARRING_FOR (int s = 0; s < kSeats; ++s) score[s] = env.game.score(setting.config, s);
     SPARRING_FOR (int s = 0; s < kSeats; ++s) {
-      const int player = table.player[s];
+      const int player = env.player[s];
       if (player == learner || player == kNoPlayer) continue;
       const int at = player >= 0 ? player : policies + kRandomBot - player;
       if (at >= players) continue;
       u32 found[3] = {0, 0, 0};
       SPARRING_FOR (int mine = 0; mine < kSeats; ++mine)
-        if (table.player[mine] == learner)
+        if (env.player[mine] == learner)
           ++found[score[mine] > score[s] ? 0 : score[mine] == score[s] ? 1 : 2];
       u32* to = met + (i64{game / each} * players + at) * 3;
       SPARRING_FOR (int i = 0; i < 3; ++i)
@@ -231,211 +230,214 @@ struct MetView {
   }
 };
 
-// What a learner keeps of games that ended: sums for its statistics, and the rows from which the
-// worth of a cut game is estimated. Without `earned` it keeps nothing.
+// Ends of episodes for a learner: sums for its statistics, and the last rows of truncated games, at
+// which values are bootstrapped. Without `earned` nothing is written.
 struct EndsView {
-  Earned* earned;  // [games]
-  u8* cut_obs;     // [layers, games * rows, kRowBytes]; a game's first cut is in layer 0
+  EpisodeSums* earned;  // [games]
+  u8* cut_obs;     // [layers, games * rows, kRowBytes]; a game's first truncation is in layer 0
   i32* cut_at;     // [layers, games * rows]: ((step * games + game) * seats + seat) * 2, and 1 more
-                   // if the other seat of a zero-sum game loses what this one wins; -1: nobody's
-  i32* cut_count;  // [games], those that found no room included
-  f32* score;      // [games, seats], of the games that end in this step; null: nobody asks
+                   // if the negated value is that of the other seat (zero-sum games); -1: no row
+  i32* cut_count;  // [games], truncations, those beyond the last layer included
+  f32* score;      // [games, seats], of the games that end in this step; null: not written
   int layers, step;
   int learner;  // its policy id
-  MetView met;
+  ResultsView met;
 
-  __device__ void keep(const Seen& seen, const Result& result, int games) const {
+  __device__ void keep(const GameContext& context, const Result& result, int games) const {
     if (!earned) return;
-    const Table<G>& table = seen.stage.table();
-    Earned& mine = earned[seen.game];
+    const Env<G>& env = context.stage.env();
+    EpisodeSums& mine = earned[context.game];
     mine.games += 1;
-    mine.length += static_cast<f32>(table.length);
+    mine.length += static_cast<f32>(env.length);
     SPARRING_FOR (int s = 0; s < kSeats; ++s) {
-      if (table.player[s] != learner) continue;
+      if (env.player[s] != learner) continue;
       mine.seats += 1;
-      mine.score += table.game.score(seen.setting.config, s);
+      mine.score += env.game.score(context.setting.config, s);
     }
     SPARRING_FOR (int s = 0; score && s < kSeats; ++s)
-      score[i64{seen.game} * kSeats + s] = table.game.score(seen.setting.config, s);
-    if (met.met) met.count(table, seen.setting, seen.game, learner);
+      score[i64{context.game} * kSeats + s] = env.game.score(context.setting.config, s);
+    if (met.met) met.count(env, context.setting, context.game, learner);
     if (!result.truncated) return;
-    const int layer = cut_count[seen.game]++;
-    if (layer >= layers) return;  // without an estimate the decision is dropped, not guessed
+    const int layer = cut_count[context.game]++;
+    if (layer >= layers) return;  // without a value the decision before is dropped
     int movers = 0;
-    SPARRING_FOR (int r = 0; r < G::kRows; ++r) movers += table.game.seat(r) >= 0;
+    SPARRING_FOR (int r = 0; r < G::kRows; ++r) movers += env.game.seat(r) >= 0;
     SPARRING_FOR (int r = 0; r < G::kRows; ++r) {
-      const i64 at = (i64{layer} * games + seen.game) * G::kRows + r;
-      const int s = table.game.seat(r);
+      const i64 at = (i64{layer} * games + context.game) * G::kRows + r;
+      const int s = env.game.seat(r);
       cut_at[at] = -1;
       if (s < 0) continue;
-      cut_at[at] = ((step * games + seen.game) * kSeats + s) * 2 + (kZeroSum && movers == 1);
+      cut_at[at] = ((step * games + context.game) * kSeats + s) * 2 + (kZeroSum && movers == 1);
       u8* out = cut_obs + at * kRowBytes;
-      observe_into(seen.stage.row(out), table, seen.setting, s, seen.extra, seen.memory);
-      seen.stage.put_row(out);
+      observe_into(context.stage.row(out), env, context.setting, s, context.extra, context.memory);
+      context.stage.put_row(out);
     }
   }
 };
 
-// Freezes a table that asked nobody for so long that it never will; other numbers name a row.
+// Value of `frozen` for a stuck game; other values name a row.
 inline constexpr u8 kStuck = 255;
-inline constexpr u32 kEndless = 1u << 24;  // decisions of an episode that only a stuck one has
+inline constexpr u32 kEndless = 1u << 24;  // an episode of so many decisions is stuck
 static_assert(G::kRows < kStuck);
 
-// The answers to the rows that came out last. One that cannot be played freezes its game: it stands
-// still, row and all, until the caller looks. The action is kept for the error.
+// Actions for the last rows. An action that cannot be played freezes its game, with its rows, until
+// the caller checks `frozen`. The action is kept for the error message.
 struct ActionsView {
   const Legal<G>* legal;
   const G::Action* action;
-  u8* frozen;  // by game, 1 + the row whose action was refused, or kStuck
-  G::Action* refused;
+  u8* frozen;  // by game: 0, 1 + the row whose action was rejected, or kStuck
+  G::Action* rejected;
 
-  SPARRING_FN bool refuses(const Table<G>& table, const Legal<G>* now, const G::Action* given,
+  SPARRING_FN bool rejects(const Env<G>& env, const Legal<G>* current_legal, const G::Action* given,
                            int game) const {
     if (frozen[game]) return true;
     for (int r = 0; r < G::kRows; ++r) {
-      const int s = table.game.seat(r);
-      if (s < 0 || table.player[s] < 0 || is_playable<G>(now[r], given[r], SPARRING_ACTIONS))
+      const int s = env.game.seat(r);
+      if (s < 0 || env.player[s] < 0 ||
+          is_playable<G>(current_legal[r], given[r], SPARRING_ACTIONS))
         continue;
       frozen[game] = static_cast<u8>(r + 1);
-      refused[i64{game} * G::kRows + r] = given[r];
+      rejected[i64{game} * G::kRows + r] = given[r];
       return true;
     }
     return false;
   }
 };
 
-// Plays on until a policy has to decide, through the end of the episode if it comes to that:
-// `answer` and `begin` as one loop. The rules stand here once, so that the compiler can inline all
-// of them, and games that end keep step with their neighbors. `given` answers the rows that came
-// out last; without it a new episode begins. `at_end` is told how the first episode ended. False:
-// no policy will ever be asked, and the table is given up. That is told by counts that lie in
-// memory, because a counter of the loop would cost a register in all the rules.
+// Plays until a policy decides, through the end of the episode if need be: `apply_actions` and
+// `begin_episode` in one loop. The rules are called in one place, so that the compiler inlines them
+// once, and games that end do not diverge from the others of the warp. `given` are the actions for
+// the last rows; without them a new episode begins. `at_end` is called with the result of the first
+// episode. False: the game is stuck. Stuck games are found by counts in memory, because a loop
+// counter would take a register in all the rules.
 template <class AtEnd>
-__device__ inline bool advance(Table<G>& table, const Setting<G>& setting, u32 game, u8* extra,
-                               Legal<G>* legal, const G::Action* given, f32* paid,
-                               Counting counting, u32* records, AtEnd at_end) {
-  __shared__ u32 unasked[kWarp];  // episodes in a row that ended without a question
-  bool playing = given != nullptr, forced = false, own_episode = playing;
-  Result result = result_into(own_episode ? paid : table.pending, setting, table.player, counting);
-  if (own_episode) result.recorder.records = records;
+__device__ inline bool advance(Env<G>& env, const Setting<G>& setting, u32 game, u8* extra,
+                               Legal<G>* legal, const G::Action* given, f32* reward,
+                               Counting counting, u32* goal_results, AtEnd at_end) {
+  __shared__ u32 unasked[kWarp];  // consecutive episodes without a decision of a policy
+  bool playing = given != nullptr, forced = false, first_episode = playing;
+  Result result =
+      result_into(first_episode ? reward : env.pending_reward, setting, env.player, counting);
+  if (first_episode) result.recorder.goal_results = goal_results;
   for (;;) {
-    if (playing) play(table, setting, game, extra, legal, given, forced, result);
+    if (playing) play_step(env, setting, game, extra, legal, given, forced, result);
     if (!playing || result.over()) {
       u32& count = unasked[Stage::lane()];
-      count = own_episode || !playing ? 0 : count + 1;
+      count = first_episode || !playing ? 0 : count + 1;
       if (count == kMaxUnasked) return false;
-      if (own_episode) at_end(result);
-      own_episode = false;
-      deal_episode(table, setting, game, extra);
-      result = result_into(table.pending, setting, table.player, counting);
+      if (first_episode) at_end(result);
+      first_episode = false;
+      reset_episode(env, setting, game, extra);
+      result = result_into(env.pending_reward, setting, env.player, counting);
     }
     playing = true;
-    const Turn turn = look(table, setting, extra, legal);
+    const Turn turn = find_turn(env, setting, extra, legal);
     if (turn == Turn::kPolicies) return true;
-    if (table.length >= kEndless) return false;
+    if (env.length >= kEndless) return false;
     forced = turn == Turn::kForced;
     given = nullptr;
   }
 }
 
-// The two kernels that hold all rules take long to compile and may be compiled side by side: as
-// unit 0 of a program all but `step`, as unit 1 that alone.
+// The two kernels with the rules take long to compile and may be compiled in parallel: unit 1 is
+// `step`, unit 0 everything else.
 #if !defined(SPARRING_UNIT) || SPARRING_UNIT == 1
 extern "C" __global__ void __launch_bounds__(kWarp)
     step(SPARRING_VIEW GamesView games, SPARRING_VIEW ActionsView actions,
          SPARRING_VIEW RowsView rows, SPARRING_VIEW OutcomeView outcome,
          SPARRING_VIEW FinalsView finals, SPARRING_VIEW EndsView ends) {
-  const Share share(games);
-  const int game = share.game, first = share.first;
-  const Stage stage(games.tables + first, share.count);
+  const WarpGames warp_games(games);
+  const int game = warp_games.game, first = warp_games.first;
+  const Stage stage(games.envs + first, warp_games.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
-  const Seen seen{stage, setting, game, games.extra_of(game), games.memory_of(game)};
+  const GameContext context{stage, setting, game, games.extra_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
-  Legal<G> now[G::kRows];
-  if (share.mine) {
-    Table<G>& table = stage.table();
+  Legal<G> current_legal[G::kRows];
+  if (warp_games.has_game) {
+    Env<G>& env = stage.env();
     G::Action given[G::kRows];
     for (int r = 0; r < G::kRows; ++r) {
-      now[r] = actions.legal[i64{game} * G::kRows + r];
+      current_legal[r] = actions.legal[i64{game} * G::kRows + r];
       given[r] = actions.action[i64{game} * G::kRows + r];
     }
-    if (actions.refuses(table, now, given, game)) {
+    if (actions.rejects(env, current_legal, given, game)) {
       outcome.clear(game);
     } else {
-      f32 paid[kPaid];
-      collect_pending(table, setting, paid);
+      f32 reward[kRewards];
+      take_pending_rewards(env, setting, reward);
       bool over = false;
       const auto at_end = [&](const Result& result) {
         over = true;
-        outcome.write(game, paid, table.skipped, result);
-        finals.keep(seen, result);
-        ends.keep(seen, result, games.games);
+        outcome.write(game, reward, env.skipped, result);
+        finals.keep(context, result);
+        ends.keep(context, result, games.games);
       };
-      outcome.clear_records(game);
-      if (!advance(table, setting, global, seen.extra, now, given, paid, games.counting(first),
-                   outcome.records_of(game), at_end))
+      outcome.clear_goal_results(game);
+      if (!advance(env, setting, global, context.extra, current_legal, given, reward,
+                   games.counting(first), outcome.goal_results_of(game), at_end))
         actions.frozen[game] = kStuck;
-      if (!over) outcome.write(game, paid, table.skipped, Result{});
+      if (!over) outcome.write(game, reward, env.skipped, Result{});
       if constexpr (kMemoryBytes > 0)
-        if (over) clear_memory(seen.memory);
+        if (over) clear_memory(context.memory);
     }
   }
-  rows.write(seen, share.mine, now);
-  stage.put_tables();
+  rows.write(context, warp_games.has_game, current_legal);
+  stage.put_envs();
 }
 
 #endif
 
 #if !defined(SPARRING_UNIT) || SPARRING_UNIT == 0
 extern "C" __global__ void sizes(i32* out) {
-  out[0] = sizeof(Table<G>);
+  out[0] = sizeof(Env<G>);
   out[1] = sizeof(SettingStorage<G>);
   out[2] = sizeof(Legal<G>);
   out[3] = kStaged ? kStageBytes : 0;
   out[4] = kPerWarpOf<G>;
 }
 
-// Begins a new episode in every game (`restart`), or writes the rows of the games as they stand,
-// after their bytes were replaced.
+// Begins a new episode in every game (`restart`), or writes the current rows, after the bytes of
+// games were replaced.
 extern "C" __global__ void __launch_bounds__(kWarp)
     open_rows(SPARRING_VIEW GamesView games, int restart, u8* frozen, SPARRING_VIEW RowsView rows,
               SPARRING_VIEW OutcomeView outcome) {
-  const Share share(games);
-  const int game = share.game, first = share.first;
-  const Stage stage(games.tables + first, share.count);
+  const WarpGames warp_games(games);
+  const int game = warp_games.game, first = warp_games.first;
+  const Stage stage(games.envs + first, warp_games.count);
   __shared__ Setting<G> setting;
   load_setting(setting, games, first);
-  const Seen seen{stage, setting, game, games.extra_of(game), games.memory_of(game)};
+  const GameContext context{stage, setting, game, games.extra_of(game), games.memory_of(game)};
   const u32 global = setting.first_game + static_cast<u32>(game % games.each);
-  Legal<G> now[G::kRows];
-  if (share.mine) {
-    Table<G>& table = stage.table();
+  Legal<G> current_legal[G::kRows];
+  if (warp_games.has_game) {
+    Env<G>& env = stage.env();
     frozen[game] = 0;
     outcome.clear(game);
     if (restart) {
       const auto at_end = [](const Result&) {};
-      if (!advance(table, setting, global, seen.extra, now, nullptr, nullptr, games.counting(first),
-                   nullptr, at_end))
+      if (!advance(env, setting, global, context.extra, current_legal, nullptr, nullptr,
+                   games.counting(first), nullptr, at_end))
         frozen[game] = kStuck;
-      if constexpr (kMemoryBytes > 0) clear_memory(seen.memory);
+      if constexpr (kMemoryBytes > 0) clear_memory(context.memory);
     } else {
       for (int r = 0; r < G::kRows; ++r) {
-        now[r] = Legal<G>::none();
-        if (table.game.seat(r) >= 0) call_legal(table.game, setting.config, r, now[r], seen.extra);
+        current_legal[r] = Legal<G>::none();
+        if (env.game.seat(r) >= 0)
+          call_legal(env.game, setting.config, r, current_legal[r], context.extra);
       }
     }
   }
-  rows.write(seen, share.mine, now);
-  stage.put_tables();
+  rows.write(context, warp_games.has_game, current_legal);
+  stage.put_envs();
 }
 
-// Adds up the seats that policies below `policies` hold in running games [members, policies].
+// Counts the seats that policies hold in running games [members, policies].
 extern "C" __global__ void count_seats(SPARRING_VIEW GamesView games, int policies, i32* seated) {
   const int game = thread_index();
   if (game >= games.games) return;
   for (int s = 0; s < kSeats; ++s)
-    if (const int player = games.tables[game].player[s]; player >= 0 && player < policies)
+    if (const int player = games.envs[game].player[s]; player >= 0 && player < policies)
       atomicAdd(seated + i64{game / games.each} * policies + player, 1);
 }
 
@@ -445,26 +447,26 @@ extern "C" __global__ void sample_actions(SPARRING_VIEW GamesView games, const L
   const int game = thread_index();
   if (game >= games.games) return;
   const Setting<G>& setting = games.settings[game / games.each];
-  Table<G>& table = games.tables[game];
-  Rng rng(setting.seed, setting.first_game + static_cast<u32>(game % games.each), table.episode,
-          Stream::kSampling, table.sampled);
+  Env<G>& env = games.envs[game];
+  Rng rng(setting.seed, setting.first_game + static_cast<u32>(game % games.each), env.episode,
+          Stream::kSampling, env.sample_draws);
   for (int r = 0; r < G::kRows; ++r) {
     const i64 row = i64{game} * G::kRows + r;
     out[row] = policy[row] >= 0 ? sample_action<G>(legal[row], rng) : G::Action{};
   }
-  table.sampled = rng.drawn();
+  env.sample_draws = rng.drawn();
 }
 
-// One byte per action, kMaskBytes by a thread.
+// Expands masks to one byte per action, kMaskBytes per thread.
 inline constexpr int kMaskBytes = 16;
 extern "C" __global__ void expand_masks(const Legal<G>* legal, i64 bytes, u8* mask) {
-  constexpr int kActions = most(SPARRING_ACTIONS, 1);
+  constexpr int kActions = max(SPARRING_ACTIONS, 1);
   const i64 at = (i64{blockIdx.x} * blockDim.x + threadIdx.x) * kMaskBytes;
   if (at >= bytes) return;
   i64 row = at / kActions;
   int action = static_cast<int>(at % kActions);
   u64 some[2] = {};
-  const int count = static_cast<int>(least<i64>(bytes - at, kMaskBytes));
+  const int count = static_cast<int>(min<i64>(bytes - at, kMaskBytes));
 #pragma unroll
   for (int i = 0; i < kMaskBytes; ++i) {
     if (i < count && legal[row].test(action)) some[i / 8] |= u64{1} << (8 * (i % 8));

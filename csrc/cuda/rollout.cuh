@@ -1,5 +1,5 @@
-// What a learner does with a rollout whatever it learns: the worth of cut games, transitions and
-// advantages, the list of samples, and decisions that are carried into the next rollout.
+// Processing of a rollout, the same for every learner: values at truncations, transitions and
+// advantages, the list of samples, and pending decisions for the next rollout.
 #pragma once
 
 #include "core/gae.hpp"
@@ -7,39 +7,43 @@
 
 namespace sparring {
 
-// Where games were cut for the `number`th time in a rollout, and where their worth goes.
-struct CutsView {
-  const i32* at;     // [rows], see EndsView in cuda/pool.cuh
+// Rows of games that were truncated for the `number`th time in a rollout.
+struct TruncationsView {
+  const i32* index;  // [rows], `cut_at` of EndsView in cuda/pool.cuh
   const i32* count;  // [games]
   int number, rows, rows_each, rows_per_game;
-  const f32* value_scale;  // [members], of `rows_each` rows
+  const f32* value_scale;  // [members]
   f32* final_value;
   const i8* role;  // [rows], or null: one network decides in all roles
-  int only;        // the role whose worth this is, if it is one
-  i8* final_role;  // where that is noted, or null
+  int only;        // the role whose values these are
+  i8* final_role;  // or null
 };
 
-// The worth of games that were cut, where the step kernel noted them.
-extern "C" __global__ void place_cuts(HeadsView heads, CutsView cuts) {
-  const i64 at = global_thread();
-  if (at >= cuts.rows || cuts.count[at / cuts.rows_per_game] <= cuts.number || cuts.at[at] < 0)
+// Writes the values of truncated games final_index the step kernel noted them.
+extern "C" __global__ void write_truncation_values(HeadsView heads, TruncationsView truncations) {
+  const i64 thread = global_thread();
+  if (thread >= truncations.rows ||
+      truncations.count[thread / truncations.rows_per_game] <= truncations.number ||
+      truncations.index[thread] < 0)
     return;
-  if (cuts.role && cuts.role[at] != cuts.only) return;
-  const int member = static_cast<int>(at / cuts.rows_each);
-  const f32 value = heads.value_of(at, member) * cuts.value_scale[member];
-  const i32 where = cuts.at[at] >> 1;
-  cuts.final_value[where] = value;
-  if (cuts.final_role) cuts.final_role[where] = static_cast<i8>(cuts.only);
-  if (!(cuts.at[at] & 1)) return;
-  cuts.final_value[where ^ 1] = -value;
-  if (cuts.final_role) cuts.final_role[where ^ 1] = static_cast<i8>(cuts.only);
+  if (truncations.role && truncations.role[thread] != truncations.only) return;
+  const int member = static_cast<int>(thread / truncations.rows_each);
+  const f32 value = heads.value_of(thread, member) * truncations.value_scale[member];
+  const i32 final_index = truncations.index[thread] >> 1;
+  truncations.final_value[final_index] = value;
+  if (truncations.final_role)
+    truncations.final_role[final_index] = static_cast<i8>(truncations.only);
+  if (!(truncations.index[thread] & 1)) return;
+  truncations.final_value[final_index ^ 1] = -value;
+  if (truncations.final_role)
+    truncations.final_role[final_index ^ 1] = static_cast<i8>(truncations.only);
 }
 
-// How the members of a population, `each` games apiece, discount and estimate.
+// Discounts and lambdas of the members of a population, `each` games per member.
 struct EstimateView {
-  const f32* gamma;       // one of every `apart` numbers is a member's
+  const f32* gamma;       // gamma[member * hparams_stride]
   const f32* gae_lambda;  // as gamma
-  int apart;
+  int hparams_stride;
   const f32* gamma_into;  // [members, roles]
   const f32* gamma_of;    // [members, roles], or null: gamma
   const f32* lambda_of;   // [members, roles], or null: gae_lambda
@@ -53,13 +57,14 @@ struct EstimateView {
 SPARRING_FN inline RolloutView discounted(const RolloutView& rollout, const EstimateView& estimate,
                                           int game) {
   const int member = game / estimate.each;
-  RolloutView own = rollout;
-  own.gamma = estimate.gamma[i64{member} * estimate.apart];
-  own.gamma_into = estimate.gamma_into + member * rollout.roles;
-  if (estimate.gamma_of) own.gamma_of = estimate.gamma_of + member * rollout.roles;
-  if (estimate.lambda_of) own.lambda_of = estimate.lambda_of + member * rollout.roles;
-  if (estimate.ended_by) own.ended_by = estimate.ended_by + member * rollout.roles;
-  return own;
+  RolloutView discounted_rollout = rollout;
+  discounted_rollout.gamma = estimate.gamma[i64{member} * estimate.hparams_stride];
+  discounted_rollout.gamma_into = estimate.gamma_into + member * rollout.roles;
+  if (estimate.gamma_of) discounted_rollout.gamma_of = estimate.gamma_of + member * rollout.roles;
+  if (estimate.lambda_of)
+    discounted_rollout.lambda_of = estimate.lambda_of + member * rollout.roles;
+  if (estimate.ended_by) discounted_rollout.ended_by = estimate.ended_by + member * rollout.roles;
+  return discounted_rollout;
 }
 
 // One thread links the decisions of one game.
@@ -74,66 +79,65 @@ extern "C" __global__ void estimate_advantages(RolloutView rollout, Links links,
   const int game = static_cast<int>(global_thread());
   if (game >= rollout.games) return;
   const int member = game / estimate.each;
-  const RolloutView own = discounted(rollout, estimate, game);
-  link_game(own, links, game);
-  gae_of_game(own, links, estimate.value, estimate.gae_lambda[i64{member} * estimate.apart],
-              estimate.advantage, game);
+  const RolloutView of_member = discounted(rollout, estimate, game);
+  link_game(of_member, links, game);
+  gae_of_game(of_member, links, estimate.value,
+              estimate.gae_lambda[i64{member} * estimate.hparams_stride], estimate.advantage, game);
 }
 
-// Places of a rollout, counted member by member: carried decisions first, then step by step.
-struct PlacesView {
-  int members, carried_each, rows_each, steps;
-  const u8* end;   // by place, what follows the decision
-  const i8* role;  // [steps, rows], or null: the places of all roles
-  int only;        // the role whose places are samples, if it is one
-  int chains;      // carried decisions of a seat come chain by chain
+// Indices of a rollout, counted member by member: pending decisions first, then step by step.
+struct IndicesView {
+  int members, pending_each, rows_each, steps;
+  const u8* end;   // by rollout index
+  const i8* role;  // [steps, rows], or null: all roles
+  int only;        // the role whose decisions are samples
+  int chains;      // pending decisions of a seat are ordered by chain
 
-  SPARRING_FN i64 count() const { return carried_each + i64{steps} * rows_each; }
-  SPARRING_FN i64 place(int member, i64 at) const {
-    if (at < carried_each) return i64{member} * carried_each + at;
-    at -= carried_each;
-    const i64 step = at / rows_each;
-    return i64{members} * carried_each + (step * members + member) * rows_each + at % rows_each;
+  SPARRING_FN i64 count() const { return pending_each + i64{steps} * rows_each; }
+  SPARRING_FN i64 index(int member, i64 number) const {
+    if (number < pending_each) return i64{member} * pending_each + number;
+    number -= pending_each;
+    const i64 step = number / rows_each;
+    return i64{members} * pending_each + (step * members + member) * rows_each + number % rows_each;
   }
-  SPARRING_FN bool is_sample(i64 at) const {
-    if (end[at] == kNotASample) return false;
+  SPARRING_FN bool is_sample(i64 i) const {
+    if (end[i] == kNotASample) return false;
     if (!role) return true;
-    const i64 carried = i64{members} * carried_each;
-    return (at < carried ? static_cast<int>(at % chains) : role[at - carried]) == only;
+    const i64 pending_count = i64{members} * pending_each;
+    return (i < pending_count ? static_cast<int>(i % chains) : role[i - pending_count]) == only;
   }
 };
 
-// The places that can be learned from, member by member.
+// Indices of the samples, member by member.
 struct SampleListView {
   i32* list;  // [members, stride]
   i64 stride;
   i32* counts;  // [members]
 };
 
-extern "C" __global__ void mark_samples(PlacesView places, i32* marks) {
-  const i64 at = global_thread();
-  if (at >= places.members * places.count()) return;
-  const int member = static_cast<int>(at / places.count());
-  marks[at] = places.is_sample(places.place(member, at % places.count()));
+extern "C" __global__ void mark_samples(IndicesView indices, i32* marks) {
+  const i64 thread = global_thread();
+  if (thread >= indices.members * indices.count()) return;
+  const int member = static_cast<int>(thread / indices.count());
+  marks[thread] = indices.is_sample(indices.index(member, thread % indices.count()));
 }
 
 // `ranks` are the running sums of the marks.
-extern "C" __global__ void list_samples(PlacesView places, const i32* ranks,
+extern "C" __global__ void list_samples(IndicesView indices, const i32* ranks,
                                         SampleListView samples) {
-  const i64 at = global_thread();
-  if (at >= places.members * places.count()) return;
-  const int member = static_cast<int>(at / places.count());
-  const i64 place = places.place(member, at % places.count());
-  if (places.is_sample(place))
-    samples.list[member * samples.stride + ranks[at] - 1] = static_cast<i32>(place);
-  if ((at + 1) % places.count() == 0) samples.counts[member] = ranks[at];
+  const i64 thread = global_thread();
+  if (thread >= indices.members * indices.count()) return;
+  const int member = static_cast<int>(thread / indices.count());
+  const i64 index = indices.index(member, thread % indices.count());
+  if (indices.is_sample(index))
+    samples.list[member * samples.stride + ranks[thread] - 1] = static_cast<i32>(index);
+  if ((thread + 1) % indices.count() == 0) samples.counts[member] = ranks[thread];
 }
 
-// What is kept of every row, by place; the first `carried` places are for decisions that wait for
-// their seat's next one.
-struct CarriedView {
-  const Open* open;
-  int carried, row_bytes;
+// Arrays of a rollout by index; the first `pending_count` entries are for pending decisions.
+struct PendingView {
+  const PendingTransition* pending;
+  int pending_count, row_bytes;
   u8* obs;
   u64* legal;
   Action* action;
@@ -141,17 +145,17 @@ struct CarriedView {
   f32* value;
 };
 
-// Moves the rows of decisions that are still open to the front, one warp each.
-extern "C" __global__ void carry(CarriedView v) {
+// Moves the rows of pending decisions to the front, one warp each.
+extern "C" __global__ void move_pending(PendingView v) {
   const i64 to = global_warp();
-  if (to >= v.carried || v.open[to].row < 0 || v.open[to].row == to) return;
-  const i64 from = v.open[to].row;
-  const Sixteen* row = reinterpret_cast<const Sixteen*>(v.obs + from * v.row_bytes);
-  Sixteen* kept = reinterpret_cast<Sixteen*>(v.obs + to * v.row_bytes);
-  for (int i = lane(); i < v.row_bytes / 16; i += kWarp) kept[i] = row[i];
+  if (to >= v.pending_count || v.pending[to].row < 0 || v.pending[to].row == to) return;
+  const i64 from = v.pending[to].row;
+  const Bytes16* row = reinterpret_cast<const Bytes16*>(v.obs + from * v.row_bytes);
+  Bytes16* target = reinterpret_cast<Bytes16*>(v.obs + to * v.row_bytes);
+  for (int i = lane(); i < v.row_bytes / 16; i += kWarp) target[i] = row[i];
   for (int i = lane(); i < kWords; i += kWarp)
     v.legal[to * kWords + i] = v.legal[from * kWords + i];
-  constexpr int kNumbers = most(kBox, 1);
+  constexpr int kNumbers = max(kBox, 1);
   for (int i = lane(); i < kNumbers; i += kWarp)
     v.action[to * kNumbers + i] = v.action[from * kNumbers + i];
   if (lane() != 0) return;

@@ -1,7 +1,7 @@
-// How a warp works on 32 games: through shared memory, where they fit.
+// Staging of a warp's games in shared memory, where they fit.
 #pragma once
 
-#include "core/table.hpp"
+#include "core/env.hpp"
 #include "cuda/view.cuh"
 
 namespace sparring {
@@ -12,16 +12,16 @@ static_assert(Game<G>);
 inline constexpr int kSeats = SPARRING_SEATS, kObsBytes = SPARRING_OBS_BYTES;
 inline constexpr int kMemoryBytes = SPARRING_MEMORY_BYTES, kRowBytes = kObsBytes + kMemoryBytes;
 
-// One warp plays up to 32 games. Their bytes and the rows they write pass through shared memory,
-// where single bytes are cheap, and travel between there and the arrays as whole lines. Strides are
-// odd in the table's alignment, so that the same byte of 32 games lies in 32 banks, or in 16 where
-// that is 8 bytes. Games too large for that (SPARRING_STAGE_BYTES per warp) are played where they
-// lie.
+// One warp plays up to 32 games. Their bytes and the rows they write are staged in shared memory,
+// where access to single bytes is cheap, and move between there and global memory in full lines.
+// Strides are odd multiples of the Env's alignment, so that the same byte of 32 games is in 32
+// different banks (16 with an alignment of 8). Games that exceed SPARRING_STAGE_BYTES per warp are
+// played in global memory.
 struct alignas(16) Vector16 {
   u64 half[2];
 };
 inline constexpr int kWarp = 32;
-// A game may say that fewer games to a warp are faster: where some move far longer than others.
+// A game may declare fewer games per warp: faster where some moves take much longer than others.
 template <class Game>
 inline constexpr int kPerWarpOf = kWarp;
 template <class Game>
@@ -29,7 +29,7 @@ template <class Game>
 inline constexpr int kPerWarpOf<Game> = Game::kPerWarp;
 using Word = u32;
 inline constexpr int kWordBytes = static_cast<int>(sizeof(Word));
-inline constexpr int kAlign = static_cast<int>(alignof(Table<G>));
+inline constexpr int kAlign = static_cast<int>(alignof(Env<G>));
 // The largest piece in which a game's bytes can be moved.
 template <int Align>
 struct UnitOf {
@@ -40,10 +40,10 @@ struct UnitOf<8> {
   using Type = u64;
 };
 using Unit = UnitOf<kAlign>::Type;
-inline constexpr int kTableUnits = static_cast<int>(sizeof(Table<G>) / sizeof(Unit));
-inline constexpr int kTableStride = (static_cast<int>(sizeof(Table<G>)) / kAlign | 1) * kAlign;
+inline constexpr int kEnvUnits = static_cast<int>(sizeof(Env<G>) / sizeof(Unit));
+inline constexpr int kEnvStride = (static_cast<int>(sizeof(Env<G>)) / kAlign | 1) * kAlign;
 inline constexpr int kRowWords = kRowBytes / kWordBytes, kRowStride = (kRowWords | 1) * kWordBytes;
-inline constexpr int kStageBytes = kTableStride + kRowStride;  // of one game
+inline constexpr int kStageBytes = kEnvStride + kRowStride;  // of one game
 inline constexpr bool kStaged = kWarp * kStageBytes <= SPARRING_STAGE_BYTES;
 extern __shared__ Vector16 stage_bytes[];
 static_assert(kAlign == sizeof(Unit) && kRowBytes % 16 == 0);
@@ -60,60 +60,60 @@ __device__ inline void move_games(Unit* to, int to_stride, const Unit* from, int
       to[game * to_stride + word] = from[game * from_stride + word];
 }
 
-// Sends for tables, all words of all of them at once: the few warps that fit beside each other
-// would else wait for memory a few words at a time, for half as long again as a step takes.
-__device__ inline void fetch_tables(Unit* to, const Unit* from, int games) {
+// Loads Envs by asynchronous copies of all words at once: with few warps per processor, loads of a
+// few words at a time would make a step take half as long again.
+__device__ inline void fetch_envs(Unit* to, const Unit* from, int games) {
 #if __CUDA_ARCH__ >= 800
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const u32 base = static_cast<u32>(__cvta_generic_to_shared(to));
   for (int game = 0; game < games; ++game)
 #pragma unroll
-    for (int unit = lane; unit < kTableUnits; unit += kWarp)
+    for (int unit = lane; unit < kEnvUnits; unit += kWarp)
       asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(
-                       base + static_cast<u32>(game * kTableStride + unit * kAlign)),
-                   "l"(from + i64{game} * kTableUnits + unit), "n"(kAlign)
+                       base + static_cast<u32>(game * kEnvStride + unit * kAlign)),
+                   "l"(from + i64{game} * kEnvUnits + unit), "n"(kAlign)
                    : "memory");
 #else
-  move_games<kTableUnits>(to, kTableStride / kAlign, from, kTableUnits, games);
+  move_games<kEnvUnits>(to, kEnvStride / kAlign, from, kEnvUnits, games);
 #endif
 }
 
-// Waits for what this thread has sent for.
-__device__ inline void await_tables() {
+// Waits for the asynchronous copies of this thread.
+__device__ inline void await_envs() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 
-// Where this thread's game and its rows are worked on.
+// Working memory of this thread's game and its rows.
 class Stage {
  public:
   // All threads of the warp load together; the first `count` of them have a game.
-  __device__ Stage(Table<G>* tables, int count) : tables_(tables), count_(count) {
+  __device__ Stage(Env<G>* envs, int count) : envs_(envs), count_(count) {
     if constexpr (kStaged) {
-      fetch_tables(reinterpret_cast<Unit*>(staged_tables()), reinterpret_cast<const Unit*>(tables),
-                   count);
-      u8* mine = staged_rows() + lane() * kRowStride;
+      fetch_envs(reinterpret_cast<Unit*>(staged_envs()), reinterpret_cast<const Unit*>(envs),
+                 count);
+      u8* staged_row = staged_rows() + lane() * kRowStride;
       for (int i = kObsBytes - 16; lane() < count && i < kObsBytes; ++i)
-        mine[i] = 0;  // padding stays 0
-      await_tables();
+        staged_row[i] = 0;  // padding stays 0
+      await_envs();
       __syncwarp();
     }
   }
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
-  __device__ Table<G>& table() const {
+  __device__ Env<G>& env() const {
     if constexpr (kStaged)
-      return *reinterpret_cast<Table<G>*>(staged_tables() + lane() * kTableStride);
+      return *reinterpret_cast<Env<G>*>(staged_envs() + lane() * kEnvStride);
     else
-      return tables_[lane()];
+      return envs_[lane()];
   }
 
-  // Where to write a row that is to lie at `out`.
+  // Where to write the row for `out`.
   __device__ u8* row(u8* out) const { return kStaged ? staged_rows() + lane() * kRowStride : out; }
 
-  // Brings this thread's row to `out`.
+  // Copies this thread's row to `out`.
   __device__ void put_row(u8* out) const {
     if constexpr (kStaged) {
       const Word* from = reinterpret_cast<const Word*>(row(out));
@@ -122,31 +122,32 @@ class Stage {
     }
   }
 
-  // Brings the rows of all games of the warp, `apart` bytes from one game's to the next's.
-  __device__ void put_rows(u8* out, int apart) const {
+  // Copies the rows of all games of the warp, `stride` bytes apart.
+
+  __device__ void put_rows(u8* out, int stride) const {
     if constexpr (kStaged) {
       __syncwarp();
-      move_games<kRowWords>(reinterpret_cast<Word*>(out), apart / kWordBytes,
+      move_games<kRowWords>(reinterpret_cast<Word*>(out), stride / kWordBytes,
                             reinterpret_cast<const Word*>(staged_rows()), kRowStride / kWordBytes,
                             count_);
       __syncwarp();
     }
   }
 
-  __device__ void put_tables() const {
+  __device__ void put_envs() const {
     if constexpr (kStaged) {
       __syncwarp();
-      move_games<kTableUnits>(reinterpret_cast<Unit*>(tables_), kTableUnits,
-                              reinterpret_cast<const Unit*>(staged_tables()), kTableStride / kAlign,
-                              count_);
+      move_games<kEnvUnits>(reinterpret_cast<Unit*>(envs_), kEnvUnits,
+                            reinterpret_cast<const Unit*>(staged_envs()), kEnvStride / kAlign,
+                            count_);
     }
   }
 
  private:
-  __device__ static u8* staged_tables() { return reinterpret_cast<u8*>(stage_bytes); }
-  __device__ u8* staged_rows() const { return staged_tables() + count_ * kTableStride; }
+  __device__ static u8* staged_envs() { return reinterpret_cast<u8*>(stage_bytes); }
+  __device__ u8* staged_rows() const { return staged_envs() + count_ * kEnvStride; }
 
-  Table<G>* tables_;
+  Env<G>* envs_;
   int count_;
 };
 

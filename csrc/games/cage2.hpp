@@ -249,10 +249,10 @@ struct Game {
     const int compromise = cheap + 10 * dear;
     const int stopped = flags & kServiceUp ? 0 : 100;
     total_tenths -= compromise + stopped + blue.restore_tenths;
-    if (compromise) result.pay(kCompromise, 0, static_cast<f32>(-compromise) / 10.0f);
-    if (stopped) result.pay(kServiceStopped, 0, -10.0f);
-    if (blue.restore_tenths) result.pay(kRestoring, 0, -1.0f);
-    if (blue.order) result.pay(kOrderKept, 0, static_cast<f32>(blue.order));
+    if (compromise) result.add_reward(kCompromise, 0, static_cast<f32>(-compromise) / 10.0f);
+    if (stopped) result.add_reward(kServiceStopped, 0, -10.0f);
+    if (blue.restore_tenths) result.add_reward(kRestoring, 0, -1.0f);
+    if (blue.order) result.add_reward(kOrderKept, 0, static_cast<f32>(blue.order));
     return cheap + dear;
   }
 

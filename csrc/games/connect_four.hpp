@@ -168,8 +168,8 @@ struct Game {
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
     stones[mover] |= position().playable() & column_mask(actions[0]);
     if (has_four(stones[mover])) {
-      result.pay(0, mover, 1.0f);
-      result.pay(0, 1 - mover, -1.0f);
+      result.add_reward(0, mover, 1.0f);
+      result.add_reward(0, 1 - mover, -1.0f);
       result.terminate(0);
     } else if ((stones[0] | stones[1]) == kBoard) {
       result.terminate(1);

@@ -339,7 +339,7 @@ struct Game {
   // Digits that complete a jump bid, which is at least 20 above the high bid.
   SPARRING_FN Range tens_digits(const Config& config) const {
     const int from = 10 * hundreds;
-    return {most(0, high_tens + 2 - from), least(9, limit_tens(config, actor) - from)};
+    return {max(0, high_tens + 2 - from), min(9, limit_tens(config, actor) - from)};
   }
 
   SPARRING_FN void open_jump(Step& step, int digit) {
@@ -353,7 +353,8 @@ struct Game {
 
   SPARRING_APART SPARRING_FN void place_bid(Step& step, int bid_tens) {
     const int raise = bid_tens - high_tens;
-    if (raise > 1) step.result.pay(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
+    if (raise > 1)
+      step.result.add_reward(kSeedOverraise, actor, static_cast<f32>(raise - 1) / 10.0f);
     note(step, kBidEvent, actor, -1, bid_tens);
     step.result.recorder.count(kBids, actor);
     if (step.result.recorder.counts)
@@ -394,7 +395,7 @@ struct Game {
     }
     note(step, kFree, turn, -1, lot);
     SPARRING_FOR (int at = 0; at < players; ++at)
-      step.result.pay(kSeedFree, at, at == turn ? 1.0f : -1.0f);
+      step.result.add_reward(kSeedFree, at, at == turn ? 1.0f : -1.0f);
     close_auction(step, turn);
   }
 
@@ -445,10 +446,10 @@ struct Game {
       step.result.recorder.count(kMoneyPaid, payer, 10 * tens_in(chosen));
     exchange(step.config, payer, payee, chosen, 0, step.config.open_pay != 0);
     if (payer == turn) {
-      step.result.pay(kSeedBought, payer, 1);
-      step.result.pay(kSeedWasPaid, payee, 1);
+      step.result.add_reward(kSeedBought, payer, 1);
+      step.result.add_reward(kSeedWasPaid, payee, 1);
     } else {
-      step.result.pay(kSeedAuctionWon, payer, 1);
+      step.result.add_reward(kSeedAuctionWon, payer, 1);
     }
     clear_pile();
     close_auction(step, payer);
@@ -482,9 +483,9 @@ struct Game {
       return {must, count_of(held, pointer)};
     }
     const int owed = high_tens - tens_in(chosen), value = kTens[pointer];
-    const int left_over = most(0, owed - tens_in(smaller));
+    const int left_over = max(0, owed - tens_in(smaller));
     return {(left_over + value - 1) / value,
-            least(count_of(held, pointer), (owed + value - 1) / value)};
+            min(count_of(held, pointer), (owed + value - 1) / value)};
   }
 
   // Moves the pointer to the next count that has to be asked for; true if none is left.
@@ -527,7 +528,7 @@ struct Game {
   SPARRING_FN void open_trade(const Config& config, int choice) {
     target = static_cast<i8>(wrap(turn + 1 + choice / kKinds, config.num_players));
     traded = static_cast<i8>(choice % kKinds);
-    stake = least(animals[turn][traded], animals[target][traded]);
+    stake = min(animals[turn][traded], animals[target][traded]);
     start_pile(kOffer, turn);
   }
 
@@ -609,8 +610,8 @@ struct Game {
     const int before = points_tens(at);
     ++quartets[at];
     quartets_tens[at] = static_cast<i16>(quartets_tens[at] + kQuartetTens[kind]);
-    step.result.pay(kPotential, at, static_cast<f32>(points_tens(at) - before) / 1000.0f);
-    if (drawn < kDeck) step.result.pay(kSeedQuartet, at, 1);
+    step.result.add_reward(kPotential, at, static_cast<f32>(points_tens(at) - before) / 1000.0f);
+    if (drawn < kDeck) step.result.add_reward(kSeedQuartet, at, 1);
   }
 
   // To the left; who can do nothing is skipped (K13), and if nobody can, the game is over.
@@ -656,21 +657,21 @@ struct Game {
   // that is g * F(now) - F(then), between any two decisions of a seat.)
   SPARRING_FN void pay_return(const Config& config, int at, Result& result) const {
     if (config.potential_gamma != 1)
-      result.pay(kPotential, at,
-                 (config.potential_gamma - 1) * static_cast<f32>(points_tens(at)) / 1000.0f);
-    if (!result.wants(kSeedBroke) && !result.wants(kSeedRich)) return;
+      result.add_reward(kPotential, at,
+                        (config.potential_gamma - 1) * static_cast<f32>(points_tens(at)) / 1000.0f);
+    if (!result.is_weighted(kSeedBroke) && !result.is_weighted(kSeedRich)) return;
     const int own = tens_in(hand(at));
-    if (own == 0) result.pay(kSeedBroke, at, 1);
-    if (2 * own > tens_in(in_play)) result.pay(kSeedRich, at, 1);
+    if (own == 0) result.add_reward(kSeedBroke, at, 1);
+    if (2 * own > tens_in(in_play)) result.add_reward(kSeedRich, at, 1);
   }
 
   SPARRING_FN void pay_trade(Result& result, int winner, int loser, int price_tens) const {
     const f32 count = stake, paid = static_cast<f32>(price_tens) / 50.0f;
-    result.pay(kSeedTradeWon, winner, count);
-    result.pay(kSeedTradeCheap, winner, most(0.0f, 1.0f - paid));
-    result.pay(kSeedTradeLost, loser, count);
-    result.pay(kSeedTradePaid, loser, least(1.0f, paid));
-    if (drawn < kDeck) result.pay(kSeedTradeLostEarly, loser, 1);
+    result.add_reward(kSeedTradeWon, winner, count);
+    result.add_reward(kSeedTradeCheap, winner, max(0.0f, 1.0f - paid));
+    result.add_reward(kSeedTradeLost, loser, count);
+    result.add_reward(kSeedTradePaid, loser, min(1.0f, paid));
+    if (drawn < kDeck) result.add_reward(kSeedTradeLostEarly, loser, 1);
   }
 
   // Tied seats share: the average rank, the win (section 15).
@@ -686,13 +687,13 @@ struct Game {
         equal += points_tens(other) == own;
       }
       const f32 rank = static_cast<f32>(better) + 0.5f * static_cast<f32>(equal - 1);
-      result.pay(kRank, at, 1.0f - 2.0f * rank / static_cast<f32>(players - 1));
-      result.pay(
+      result.add_reward(kRank, at, 1.0f - 2.0f * rank / static_cast<f32>(players - 1));
+      result.add_reward(
           kWin, at,
           (better == 0 ? 1.0f / static_cast<f32>(equal) : 0.0f) - 1.0f / static_cast<f32>(players));
       const f32 others = static_cast<f32>(sum - own) / static_cast<f32>(players - 1);
-      result.pay(kScoreZs, at, (static_cast<f32>(own) - others) / 1000.0f);
-      if (better == 0) result.pay(kSeedFinalWin, at, 1);
+      result.add_reward(kScoreZs, at, (static_cast<f32>(own) - others) / 1000.0f);
+      if (better == 0) result.add_reward(kSeedFinalWin, at, 1);
       pay_return(config, at, result);
     }
   }

@@ -102,8 +102,8 @@ struct Game {
     const int stake = chips[1 - winner];
     won = static_cast<i8>(winner == 0 ? stake : -stake);
     over = 1;
-    result.pay(0, winner, static_cast<f32>(stake));
-    result.pay(0, 1 - winner, static_cast<f32>(-stake));
+    result.add_reward(0, winner, static_cast<f32>(stake));
+    result.add_reward(0, 1 - winner, static_cast<f32>(-stake));
     result.terminate(why);
   }
 
@@ -150,7 +150,7 @@ struct Game {
     if (cards[0] == cards[1]) return "no such deal";
     Game again{};
     again.deal(cards[0], cards[1]);
-    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .wanted = 0};
+    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .active_parts = 0};
     Rng none(0, 0, 0, Stream::kChance);
     for (int i = 0; i < length; ++i) {
       if (again.over) return "a move after the end";

@@ -140,7 +140,7 @@ struct Game {
     const int stake = who < 0 ? 0 : chips[1 - who];
     won = static_cast<i8>(who == 0 ? stake : -stake);
     over = 1;
-    for (int at = 0; at < 2; ++at) result.pay(0, at, static_cast<f32>(at == 0 ? won : -won));
+    for (int at = 0; at < 2; ++at) result.add_reward(0, at, static_cast<f32>(at == 0 ? won : -won));
     result.terminate(why);
   }
 
@@ -201,7 +201,7 @@ struct Game {
       again.cards[at] = cards[at];
     }
     again.chips[0] = again.chips[1] = 1;
-    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .wanted = 0};
+    Result unpaid{.reward = nullptr, .weight = nullptr, .roles = kRoles, .active_parts = 0};
     Rng none(0, 0, 0, Stream::kChance);
     for (int at = 0; at < 2; ++at)
       for (int i = 0; i < length[at]; ++i) {

@@ -114,7 +114,7 @@ struct Game {
     const u64 before = key;
     const Change change = position.make(actions[0] / kSquares, actions[0] % kSquares);
     key ^= key_change(position, change);
-    if (result.wants(kMaterial))
+    if (result.is_weighted(kMaterial))
       pay(kMaterial, position.mover ^ 1, static_cast<f32>(gain_of(change)) / kGainUnit, result);
     keep(position.safety());
     u16& in_a_row = checks[position.mover ^ 1];
@@ -165,8 +165,8 @@ struct Game {
   // What one seat is paid, the other loses.
   SPARRING_FN static void pay(Part part, int to, f32 amount, Result& result) {
     if (amount == 0) return;
-    result.pay(part, to, amount);
-    result.pay(part, to ^ 1, -amount);
+    result.add_reward(part, to, amount);
+    result.add_reward(part, to ^ 1, -amount);
   }
 
   // Section 1.7: who gave check with each of his moves since the first occurrence loses; if both

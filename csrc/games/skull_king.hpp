@@ -181,7 +181,7 @@ struct Game {
   SPARRING_FN void step(const Config& config, const Action* actions, Rng& rng, Result& result) {
     const int action = actions[0];
     const int by = actor;
-    result.pay(kFlatShaped, by, 0.1f);
+    result.add_reward(kFlatShaped, by, 0.1f);
     switch (phase) {
       case kBid:
         place_bid(config, action, result);
@@ -191,13 +191,13 @@ struct Game {
         next_to_commit(config, kPlay);
         break;
       case kPlay:
-        if (result.wants(kFlatShaped)) pay_card(action, result);
+        if (result.is_weighted(kFlatShaped)) pay_card(action, result);
         lay(config, action == kPlayTigressEscape ? kTigressEscape : action - kPlayFirst + 1);
         if (trick_size == config.seats()) finish_trick(config, rng, result);
         break;
       case kRosiePick:
         leader = static_cast<u8>((by + action - kRosieFirst) % config.num_players);
-        result.pay(kAbilityNudge, by, leader == by ? 0.1f : -0.05f);
+        result.add_reward(kAbilityNudge, by, leader == by ? 0.1f : -0.05f);
         next_trick(config, rng, result);
         break;
       case kDiscard:
@@ -336,13 +336,14 @@ struct Game {
 
   SPARRING_FN void place_bid(const Config& config, int amount, Result& result) {
     bid[actor] = static_cast<i8>(amount);
-    if (result.wants(kFlatShaped)) pay_bid(amount, result);
+    if (result.is_weighted(kFlatShaped)) pay_bid(amount, result);
     next_to_commit(config, config.cannonball ? kCannon : kPlay);
   }
 
   SPARRING_APART SPARRING_FN void pay_bid(int amount, Result& result) const {
     const int off = absolute(amount - shaped_estimate(hand[actor], cards));
-    result.pay(kFlatShaped, actor, 2.0f * (1.0f - static_cast<f32>(off) / static_cast<f32>(cards)));
+    result.add_reward(kFlatShaped, actor,
+                      2.0f * (1.0f - static_cast<f32>(off) / static_cast<f32>(cards)));
   }
 
   // Bids and loads go round once, then `then` begins.
@@ -386,14 +387,15 @@ struct Game {
     const TrickResult trick = is_plain() ? TrickResult{winning, winning, false}
                                          : resolve(trick_token, trick_size, config);
     const int winner = trick.winner < 0 ? -1 : trick_seat[trick.winner];
-    if (result.wants(kFlatShaped) || result.wants(kWorker)) pay_trick(config, winner, result);
+    if (result.is_weighted(kFlatShaped) || result.is_weighted(kWorker))
+      pay_trick(config, winner, result);
     if (winner >= 0) {
       const Captures taken = captures_of(trick_token, trick_size, trick, config);
       bonus[winner] = static_cast<i16>(bonus[winner] + bonus_points(taken, config));
       ++won[winner];
       winners[tricks_done / 2] |= static_cast<u8>((winner + 1) << tricks_done % 2 * 4);
       if (winner < config.num_players) {
-        if (result.wants(kFlatShaped)) pay_captures(taken, winner, result);
+        if (result.is_weighted(kFlatShaped)) pay_captures(taken, winner, result);
         if (!trick.by_whale || config.whale_loot) form_alliances(config, winner);
       }
     }
@@ -488,7 +490,7 @@ struct Game {
       priv[winner] = priv[winner] | stock;
       return false;
     } else {
-      pending = static_cast<u8>(least(2, stock.count()));
+      pending = static_cast<u8>(min(2, stock.count()));
       SPARRING_FOR (int i = 0; i < pending; ++i) {
         const int id = stock.select(rng.below(stock.count()));
         stock.clear(id);
@@ -520,7 +522,7 @@ struct Game {
       nudge = strength < 300 ? 0.15f : strength > 600 ? -0.15f : 0.0f;
     else
       nudge = strength > 700 ? 0.1f : strength < 400 ? -0.05f : 0.0f;
-    result.pay(kAbilityNudge, actor, nudge);
+    result.add_reward(kAbilityNudge, actor, nudge);
     hand[actor].clear(id);
     gone.set(id);
     priv[actor].set(id);
@@ -531,8 +533,8 @@ struct Game {
     wager[actor] = static_cast<u8>(amount);
     const int left = cards - tricks_done;
     const f32 nudge = 0.005f * static_cast<f32>(amount);
-    if (need(actor) <= 0) result.pay(kAbilityNudge, actor, nudge);
-    if (need(actor) > left) result.pay(kAbilityNudge, actor, -nudge);
+    if (need(actor) <= 0) result.add_reward(kAbilityNudge, actor, nudge);
+    if (need(actor) > left) result.add_reward(kAbilityNudge, actor, -nudge);
   }
 
   SPARRING_APART SPARRING_FN void change_bid(int change, Result& result) {
@@ -543,7 +545,7 @@ struct Game {
     if (before == 0 && after == 0) nudge = 0.1f;
     if (after == 0 && before > 0) nudge = 0.3f;
     if (after > before) nudge = -0.2f;
-    result.pay(kAbilityNudge, actor, nudge);
+    result.add_reward(kAbilityNudge, actor, nudge);
   }
 
   SPARRING_APART SPARRING_FN void finish_round(const Config& config, Rng& rng, Result& result) {
@@ -570,14 +572,15 @@ struct Game {
       last_loot[s] = static_cast<u8>(loot);
       last_loot_exact[s] = static_cast<u8>(loot_exact);
       pay_round(s, error, loot_exact, result);
-      if (result.recorder.records) result.recorder.record(s, record_of(config, s, loot_exact));
+      if (result.recorder.goal_results)
+        result.recorder.record_goal(s, goal_result_of(config, s, loot_exact));
       if (result.recorder.counts) count_round(s, points[s], result.recorder);
     }
     last_cards = cards;
     SPARRING_FOR (int s = 0; s < players; ++s) {
-      result.pay(kScoreDelta, s, static_cast<f32>(points[s]) / 100.0f);
+      result.add_reward(kScoreDelta, s, static_cast<f32>(points[s]) / 100.0f);
       const f32 others = static_cast<f32>(sum - points[s]) / static_cast<f32>(players - 1);
-      result.pay(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
+      result.add_reward(kScoreDeltaZs, s, (static_cast<f32>(points[s]) - others) / 100.0f);
     }
     if (const int last = last_round & 15; round == (last ? last : end_of(config, round))) {
       pay_end(config, result);
@@ -592,9 +595,9 @@ struct Game {
     const int id = action == kPlayTigressEscape ? kTigressId : action - kPlayFirst;
     const int strength = shaped_strength(id);
     if (need(actor) > 0)
-      result.pay(kFlatShaped, actor, strength > 600 ? 1.0f : strength < 300 ? -0.5f : 0.0f);
+      result.add_reward(kFlatShaped, actor, strength > 600 ? 1.0f : strength < 300 ? -0.5f : 0.0f);
     else if (need(actor) == 0)
-      result.pay(kFlatShaped, actor, strength < 400 ? 0.5f : strength > 700 ? -0.3f : 0.0f);
+      result.add_reward(kFlatShaped, actor, strength < 400 ? 0.5f : strength > 700 ? -0.3f : 0.0f);
   }
 
   // Needs are those before the trick is counted; a destroyed trick is lost by everybody.
@@ -610,25 +613,25 @@ struct Game {
         if (want == 0) flat = 1.5f;
         if (want > 0) flat = want > left ? 0.0f : -1.0f;
       }
-      result.pay(kWorker, s, worker_trick(want, left, s == winner));
-      result.pay(kFlatShaped, s, flat);
+      result.add_reward(kWorker, s, worker_trick(want, left, s == winner));
+      result.add_reward(kFlatShaped, s, flat);
     }
   }
 
   SPARRING_FN void pay_captures(const Captures& taken, int winner, Result& result) const {
-    result.pay(kFlatShaped, winner,
-               0.3f * static_cast<f32>(taken.fourteens) +
-                   0.5f * static_cast<f32>(taken.black_fourteens) +
-                   0.5f * static_cast<f32>(taken.mermaids) +
-                   0.7f * static_cast<f32>(taken.pirates) + 1.0f * static_cast<f32>(taken.kings));
+    result.add_reward(
+        kFlatShaped, winner,
+        0.3f * static_cast<f32>(taken.fourteens) + 0.5f * static_cast<f32>(taken.black_fourteens) +
+            0.5f * static_cast<f32>(taken.mermaids) + 0.7f * static_cast<f32>(taken.pirates) +
+            1.0f * static_cast<f32>(taken.kings));
   }
 
   SPARRING_FN void pay_round(int s, int error, int loot_exact, Result& result) const {
-    result.pay(kWorker, s, worker_round(error));
-    result.pay(kManager, s, manager_round(error, bid[s], cards));
+    result.add_reward(kWorker, s, worker_round(error));
+    result.add_reward(kManager, s, manager_round(error, bid[s], cards));
     f32 flat = error == 0 ? 5.0f : error == 1 ? 2.0f : error == 2 ? -1.0f : -5.0f;
     if (error == 0) flat += 2.0f * static_cast<f32>(loot_exact);
-    result.pay(kFlatShaped, s, flat);
+    result.add_reward(kFlatShaped, s, flat);
   }
 
   SPARRING_FN void count_round(int s, int points, const Recorder& recorder) const {
@@ -650,15 +653,15 @@ struct Game {
         equal += total[other] == total[s];
       }
       const f32 rank = static_cast<f32>(better) + 0.5f * static_cast<f32>(equal - 1);
-      result.pay(kRank, s, 1.0f - 2.0f * rank / static_cast<f32>(players - 1));
-      result.pay(
+      result.add_reward(kRank, s, 1.0f - 2.0f * rank / static_cast<f32>(players - 1));
+      result.add_reward(
           kWin, s,
           (better == 0 ? 1.0f / static_cast<f32>(equal) : 0.0f) - 1.0f / static_cast<f32>(players));
-      result.pay(kScoreFinal, s, static_cast<f32>(total[s]) / 300.0f);
+      result.add_reward(kScoreFinal, s, static_cast<f32>(total[s]) / 300.0f);
       f32 places = 0;
       SPARRING_FOR (int place = better; place < better + equal; ++place)
         places += place == 0 ? 10.0f : place == 1 ? 3.0f : place == 2 ? -2.0f : -5.0f;
-      result.pay(kFlatShaped, s, places / static_cast<f32>(equal));
+      result.add_reward(kFlatShaped, s, places / static_cast<f32>(equal));
     }
   }
 
@@ -821,15 +824,15 @@ struct Game {
 
   // Goals, see core/goals.hpp.
   SPARRING_FN int tricks_of(int seat) const;
-  SPARRING_FN u32 record_of(const Config& config, int seat, int loot_exact) const;
-  SPARRING_FN static GoalRow goal_row(const Config& config, const u8* obs);
-  SPARRING_FN static int made(u32 record);
-  SPARRING_FN static int achieved(u32 record);
+  SPARRING_FN u32 goal_result_of(const Config& config, int seat, int loot_exact) const;
+  SPARRING_FN static GoalDecision goal_decision(const Config& config, const u8* obs);
+  SPARRING_FN static int desired_goal(u32 goal_result);
+  SPARRING_FN static int achieved_goal(u32 goal_result);
   SPARRING_FN static int goal_action(int goal) { return goal; }
   SPARRING_FN static void set_goal(const Config& config, u8* obs, int goal);
-  SPARRING_FN static f32 paid_for(const Config& config, const f32* weight, int role, u32 record,
-                                  int goal, int from, int to);
-  SPARRING_FN static bool goal_pays(int part) {
+  SPARRING_FN static f32 goal_reward(const Config& config, const f32* weight, int role, u32 record,
+                                     int goal, int from, int to);
+  SPARRING_FN static bool is_goal_reward(int part) {
     return part == kScoreDelta || part == kManager || part == kWorker;
   }
 
@@ -840,7 +843,7 @@ struct Game {
   static std::vector<Field> state_fields();
   static std::string action_name(const Config& config, int action);
   static std::string invalid(const Config& config);
-  static std::string no_hindsight(const Config& config);
+  static std::string hindsight_unsupported_reason(const Config& config);
   std::string setup(const Config& config, const std::vector<i64>& data);
   void bounds(const Config& config, Bounds& bounds) const;
   const char* audit(const Config& config) const;

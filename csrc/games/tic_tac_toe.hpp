@@ -57,8 +57,8 @@ struct Game {
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
     stones[mover] |= static_cast<u16>(1 << actions[0]);
     if (has_line(stones[mover])) {
-      result.pay(0, mover, 1.0f);
-      result.pay(0, 1 - mover, -1.0f);
+      result.add_reward(0, mover, 1.0f);
+      result.add_reward(0, 1 - mover, -1.0f);
       result.terminate(0);
     } else if ((stones[0] | stones[1]) == 0777) {
       result.terminate(1);

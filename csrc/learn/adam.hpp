@@ -1,5 +1,5 @@
-// Adam behind a clipped gradient, over flat arrays: the twin of torch.optim.Adam and of
-// clip_grad_norm_. Host only.
+// Adam with gradient clipping over flat arrays, as torch.optim.Adam after clip_grad_norm_. Host
+// only.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ struct AdamHparams {
   i64 step;      // the number of this one, from 1
 };
 
-// Finds the norm of the gradient in one order, whoever computes which part of it; one that is not
-// finite changes nothing.
+// One optimizer step. The norm is summed in the same order for any number of threads; if it is not
+// finite, nothing changes.
 class AdamStep final : public Job {
  public:
   static constexpr f64 kMean = 0.9, kSquare = 0.999;
@@ -53,12 +53,12 @@ class AdamStep final : public Job {
   }
 
   void run(int phase, int chunk) override {
-    const i64 first = chunk * kCount, count = least(kCount, arrays_.count - first);
+    const i64 first = chunk * kCount, count = min(kCount, arrays_.count - first);
     if (phase == 0)
       sums_[static_cast<size_t>(chunk)] = rowwise().squares(arrays_.grad + first, count);
     else
-      rowwise().follow(terms_, arrays_.grad + first, arrays_.weight + first, arrays_.mean + first,
-                       arrays_.square + first, count);
+      rowwise().adam_step(terms_, arrays_.grad + first, arrays_.weight + first,
+                          arrays_.mean + first, arrays_.square + first, count);
   }
 
  private:

@@ -1,4 +1,4 @@
-// Jobs over the rows of a batch that sum something up: in chunks, whose sums are added in their
+// Base of jobs that sum values over the rows of a batch. The sums of chunks are added in their
 // order, so that the result is the same for any number of threads. Host only.
 #pragma once
 
@@ -17,14 +17,14 @@ class RowSums : public Job {
   explicit RowSums(int rows)
       : rows_(rows), sums_(static_cast<size_t>((rows + kRows - 1) / kRows)) {}
 
-  bool small() const { return sums_.size() <= 1; }  // done before another thread is awake
+  bool small() const { return sums_.size() <= 1; }  // faster on one thread
 
   int open(int phase) override { return phase == 0 ? static_cast<int>(sums_.size()) : -1; }
 
   void run(int, int chunk) override {
-    std::array<f64, kValues> own{};
-    for (int r = chunk * kRows; r < least((chunk + 1) * kRows, rows_); ++r) row(r, own.data());
-    sums_[static_cast<size_t>(chunk)] = own;
+    std::array<f64, kValues> chunk_sums{};
+    for (int r = chunk * kRows; r < min((chunk + 1) * kRows, rows_); ++r) row(r, chunk_sums.data());
+    sums_[static_cast<size_t>(chunk)] = chunk_sums;
   }
 
  protected:
@@ -33,7 +33,7 @@ class RowSums : public Job {
 
   f64 mean(int value) const {
     f64 sum = 0;
-    for (const auto& own : sums_) sum += own[static_cast<size_t>(value)];
+    for (const auto& chunk_sums : sums_) sum += chunk_sums[static_cast<size_t>(value)];
     return sum / rows_;
   }
 

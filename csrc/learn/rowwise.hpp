@@ -1,5 +1,4 @@
-// What losses and optimizers do with many numbers, by the widest vectors that the machine has.
-// Host only.
+// Vectorized loops of losses and optimizers, by the widest vectors that the machine has. Host only.
 #pragma once
 
 #include <bit>
@@ -12,22 +11,22 @@
 namespace sparring {
 
 inline constexpr int kSums = 16;             // partial sums of every sum
-inline constexpr f32 kMinExponent = -87.0f;  // e to less than this counts as 0
+inline constexpr f32 kMinExponent = -87.0f;  // exp of less is 0
 
-// As many neighboring numbers; smaller vectors take several of theirs.
+// kSums adjacent numbers; machines with smaller vectors use several.
 using Lanes = f32 __attribute__((vector_size(sizeof(f32) * kSums)));
 using IntLanes = i32 __attribute__((vector_size(sizeof(i32) * kSums)));
 using ByteLanes = u8 __attribute__((vector_size(kSums)));
 
 inline int padded_to_sums(int count) { return (count + kSums - 1) / kSums * kSums; }
 
-// e^x for x from kMinExponent to 0, within 3e-7 of the true value: 2 to the nearest whole power,
-// times what is left as a series.
+// exp(x) for x from kMinExponent to 0, within 3e-7: 2 to an integer power, times a series of the
+// rest.
 [[gnu::always_inline]] inline f32 exp_below(f32 x) {
-  constexpr f32 kRound = 12582912.0f;  // 1.5 * 2^23: what is added to it becomes a whole number
+  constexpr f32 kRound = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   const f32 shifted = x * 1.44269504088896341f + kRound;
   const f32 whole = shifted - kRound;
-  // ln 2 in two parts, the first with few digits: its product with a whole number is exact.
+  // ln 2 in two parts, the first with few digits, so that its product with an integer is exact.
   const f32 rest = (x - whole * 0.693359375f) + whole * 2.12194440054690583e-4f;
   f32 sum = rest * (1.0f / 5040) + 1.0f / 720;
   sum = sum * rest + 1.0f / 120;
@@ -47,28 +46,28 @@ template <class T>
   return sums[0];
 }
 
-// An Adam step, as all weights take it.
+// Parameters of an Adam step, the same for all weights.
 struct AdamTerms {
-  f32 clip;  // what gradients are multiplied by
-  f32 news_mean, keep_square, news_square;
-  f32 step;        // lr by the bias of the means
-  f32 root_scale;  // of the squares' roots, by their bias
+  f32 clip;  // factor of the gradient
+  f32 mean_rate, square_decay, square_rate;
+  f32 step;        // learning rate with bias correction
+  f32 root_scale;  // bias correction of the squares' roots
   f32 eps;
 };
 
-// Moments below it are 0: of weights that get no gradient any more they would shrink without end,
-// and numbers below 1e-38 cost a CPU tenfold.
+// Moments below it become 0: without a gradient they would shrink to denormal numbers, which are
+// ten times slower.
 inline constexpr f32 kTiny = 1e-30f;
 
 struct Rowwise {
-  f32 (*weigh)(const f32* logits, const u8* mask, int actions, int padded, f32* chance, f32* below,
-               f32& top);
-  f32 (*inner)(const f32* one, const f32* other, int padded);
-  void (*spread)(const f32* chance, const f32* below, int actions, f32 share, f32 shift, f32 slope,
-                 f32* grad);
+  f32 (*masked_exp)(const f32* logits, const u8* mask, int actions, int padded, f32* chance,
+                    f32* below, f32& top);
+  f32 (*dot)(const f32* one, const f32* other, int padded);
+  void (*softmax_grad)(const f32* chance, const f32* below, int actions, f32 share, f32 shift,
+                       f32 slope, f32* grad);
   f64 (*squares)(const f32* x, i64 count);
-  void (*follow)(const AdamTerms& terms, const f32* grad, f32* weight, f32* mean, f32* square,
-                 i64 count);
+  void (*adam_step)(const AdamTerms& terms, const f32* grad, f32* weight, f32* mean, f32* square,
+                    i64 count);
 };
 
 namespace rowwise4 {
@@ -91,18 +90,19 @@ namespace rowwise16 {
 }  // namespace rowwise16
 #endif
 
-// By vectors of at most so many numbers; tests compare them.
+// Loops for vectors of at most `lanes` numbers; tests compare them.
 inline Rowwise rowwise_of(int lanes) {
 #if defined(__x86_64__)
   if (lanes >= 16 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    return {rowwise16::weigh, rowwise16::inner, rowwise16::spread, rowwise16::squares,
-            rowwise16::follow};
+    return {rowwise16::masked_exp, rowwise16::dot, rowwise16::softmax_grad, rowwise16::squares,
+            rowwise16::adam_step};
   if (lanes >= 8 && __builtin_cpu_supports("avx2"))
-    return {rowwise8::weigh, rowwise8::inner, rowwise8::spread, rowwise8::squares,
-            rowwise8::follow};
+    return {rowwise8::masked_exp, rowwise8::dot, rowwise8::softmax_grad, rowwise8::squares,
+            rowwise8::adam_step};
 #endif
   static_cast<void>(lanes);
-  return {rowwise4::weigh, rowwise4::inner, rowwise4::spread, rowwise4::squares, rowwise4::follow};
+  return {rowwise4::masked_exp, rowwise4::dot, rowwise4::softmax_grad, rowwise4::squares,
+          rowwise4::adam_step};
 }
 
 inline const Rowwise& rowwise() {

@@ -1,21 +1,20 @@
-// Loops over many numbers, each by itself. learn/rowwise.hpp includes this file once for every kind
-// of vector that a machine may have, each time in a namespace of its own and with SPARRING_TARGET
-// naming the instructions: the compiler makes vectors of the loops. Sums have kSums partial ones
-// whatever the vectors are, so that all machines of a kind get the same bits. No include guard,
-// therefore.
+// Elementwise loops that the compiler vectorizes. learn/rowwise.hpp includes this file once for
+// every vector width, each time in another namespace and with SPARRING_TARGET naming the
+// instructions; so it has no include guard. Sums have kSums partial sums for any width, so that all
+// widths give the same bits.
 
-// Chances of the legal actions times their sum, which is returned; 0 for all others. below: the
-// logits without the largest one, 0 where there is no chance. Rows are padded to `padded`.
-SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions, int padded,
-                                 f32* __restrict chance, f32* __restrict below, f32& top) {
+// chance = exp(logit - top) of the legal actions, 0 for others; returns their sum. below: logit -
+// top, 0 where chance is 0. Rows are padded to `padded`.
+SPARRING_TARGET inline f32 masked_exp(const f32* logits, const u8* mask, int actions, int padded,
+                                      f32* __restrict chance, f32* __restrict below, f32& top) {
   constexpr f32 kNever = -std::numeric_limits<f32>::infinity();
   f32 last[kSums];
   u8 last_legal[kSums] = {};
-  Lanes most = Lanes{} + kNever;
+  Lanes max_lanes = Lanes{} + kNever;
   for (int a = 0; a < padded; a += kSums) {
     const f32* from = logits + a;
     const u8* legal = mask + a;
-    if (a + kSums > actions) {  // what lies behind the row may be nobody's
+    if (a + kSums > actions) {  // memory after the row must not be read
       std::memcpy(last, from, sizeof(f32) * static_cast<size_t>(actions - a));
       std::memcpy(last_legal, legal, static_cast<size_t>(actions - a));
       from = last;
@@ -27,14 +26,14 @@ SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions,
     std::memcpy(&bytes, legal, sizeof bytes);
     x = __builtin_convertvector(bytes, IntLanes) != 0 ? x : Lanes{} + kNever;
     std::memcpy(below + a, &x, sizeof x);
-    most = x > most ? x : most;
+    max_lanes = x > max_lanes ? x : max_lanes;
   }
-  f32 most_of[kSums];
-  std::memcpy(most_of, &most, sizeof most);
+  f32 lane_max[kSums];
+  std::memcpy(lane_max, &max_lanes, sizeof max_lanes);
   for (int half = kSums / 2; half; half /= 2)
     for (int i = 0; i < half; ++i)
-      most_of[i] = most_of[i + half] > most_of[i] ? most_of[i + half] : most_of[i];
-  const f32 highest = top = most_of[0];
+      lane_max[i] = lane_max[i + half] > lane_max[i] ? lane_max[i + half] : lane_max[i];
+  const f32 highest = top = lane_max[0];
   for (int a = 0; a < padded; ++a) {
     const f32 x = below[a] - highest;
     const bool none = x < kMinExponent;
@@ -53,7 +52,7 @@ SPARRING_TARGET inline f32 weigh(const f32* logits, const u8* mask, int actions,
 }
 
 // The sum of products of two padded rows.
-SPARRING_TARGET inline f32 inner(const f32* one, const f32* other, int padded) {
+SPARRING_TARGET inline f32 dot(const f32* one, const f32* other, int padded) {
   f32 sums[kSums] = {};
   for (int a = 0; a < padded; a += kSums)
     for (int i = 0; i < kSums; ++i) sums[i] += one[a + i] * other[a + i];
@@ -61,8 +60,8 @@ SPARRING_TARGET inline f32 inner(const f32* one, const f32* other, int padded) {
 }
 
 // grad = chance * share * (shift + slope * below).
-SPARRING_TARGET inline void spread(const f32* chance, const f32* below, int actions, f32 share,
-                                   f32 shift, f32 slope, f32* grad) {
+SPARRING_TARGET inline void softmax_grad(const f32* chance, const f32* below, int actions,
+                                         f32 share, f32 shift, f32 slope, f32* grad) {
   for (int a = 0; a < actions; ++a) grad[a] = chance[a] * share * (shift + slope * below[a]);
 }
 
@@ -81,13 +80,13 @@ SPARRING_TARGET inline f64 squares(const f32* x, i64 count) {
   return sum_of(sums);
 }
 
-SPARRING_TARGET inline void follow(const AdamTerms& terms, const f32* __restrict grad,
-                                   f32* __restrict weight, f32* __restrict mean,
-                                   f32* __restrict square, i64 count) {
+SPARRING_TARGET inline void adam_step(const AdamTerms& terms, const f32* __restrict grad,
+                                      f32* __restrict weight, f32* __restrict mean,
+                                      f32* __restrict square, i64 count) {
   for (i64 i = 0; i < count; ++i) {
     const f32 g = grad[i] * terms.clip;
-    const f32 m = mean[i] + (g - mean[i]) * terms.news_mean;
-    const f32 s = square[i] * terms.keep_square + g * g * terms.news_square;
+    const f32 m = mean[i] + (g - mean[i]) * terms.mean_rate;
+    const f32 s = square[i] * terms.square_decay + g * g * terms.square_rate;
     mean[i] = m < kTiny && m > -kTiny ? 0.0f : m;
     square[i] = s < kTiny ? 0.0f : s;
     weight[i] -= terms.step * m / (std::sqrt(s) * terms.root_scale + terms.eps);

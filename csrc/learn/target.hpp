@@ -1,13 +1,13 @@
-// A target that follows what learns by a share of the way. Host only.
+// Polyak averaging of a target network. Host only.
 #pragma once
 
 #include "core/thread_pool.hpp"
 
 namespace sparring {
 
-class FollowJob final : public Job {
+class PolyakUpdate final : public Job {
  public:
-  FollowJob(const f32* weight, i64 count, f32 tau, f32* target)
+  PolyakUpdate(const f32* weight, i64 count, f32 tau, f32* target)
       : weight_(weight), count_(count), tau_(tau), target_(target) {}
 
   static constexpr i64 kCount = 1 << 13;  // per chunk
@@ -17,10 +17,11 @@ class FollowJob final : public Job {
   }
 
   void run(int, int chunk) override {
-    const i64 end = least((chunk + 1) * kCount, count_);
+    const i64 end = min((chunk + 1) * kCount, count_);
     if (tau_ < 0.5f) {
       for (i64 i = chunk * kCount; i < end; ++i) target_[i] += tau_ * (weight_[i] - target_[i]);
-    } else {  // from the other side, so that the whole way is exact
+    } else {  // this form is exact for tau = 1
+
       for (i64 i = chunk * kCount; i < end; ++i)
         target_[i] = weight_[i] - (1 - tau_) * (weight_[i] - target_[i]);
     }

@@ -1,4 +1,4 @@
-// Rows of observation bytes as lists of the features that are not 0. Host only.
+// Observation rows as lists of their nonzero features. Host only.
 #pragma once
 
 #include <vector>
@@ -7,15 +7,14 @@
 
 namespace sparring {
 
-// Where the features of a row lie, arranged for reading: bytes side by side, whatever they are
-// divided by, and the others one by one.
+// Layout of a row for reading: a table of all byte features, and a list of the others.
 class RowPlan {
  public:
   explicit RowPlan(const std::vector<FeatureRun>& runs) {
     for (const FeatureRun& run : runs) {
-      features_ = most(features_, run.first + run.count);
+      features_ = max(features_, run.first + run.count);
       if (run.type == Type::kU8)
-        bytes_ = most(bytes_, run.offset + run.count);
+        bytes_ = max(bytes_, run.offset + run.count);
       else
         others_.push_back(run);
     }
@@ -36,8 +35,8 @@ class RowPlan {
 
   ByteTable table() const { return {bytes_, feature_.data(), divisor_.data(), divides_.data()}; }
 
-  // Lists the features of a row that are not 0 and returns how many there are. Both arrays have
-  // room for `room()`.
+  // Lists the nonzero features of a row and returns their number. Both arrays have `capacity()`
+  // entries.
   int list(const u8* row, int* index, f32* value) const {
     int count = wide().list_bytes(row, table(), index, value);
     for (const FeatureRun& run : others_) {
@@ -51,7 +50,7 @@ class RowPlan {
     return count;
   }
 
-  size_t room() const { return static_cast<size_t>(features_ + kByteGroup); }
+  size_t capacity() const { return static_cast<size_t>(features_ + kByteGroup); }
 
  private:
   template <class T>
@@ -74,7 +73,7 @@ class RowPlan {
   std::vector<FeatureRun> others_;
 };
 
-// The lists of some rows. It keeps its room from one batch to the next.
+// The lists of some rows; its memory is reused from batch to batch.
 class ActiveRows {
  public:
   void clear() {
@@ -83,7 +82,7 @@ class ActiveRows {
   }
 
   void add(const u8* row, const RowPlan& plan) {
-    const size_t need = static_cast<size_t>(count_) + plan.room();
+    const size_t need = static_cast<size_t>(count_) + plan.capacity();
     if (index_.size() < need) {
       index_.resize(2 * need);
       value_.resize(2 * need);
@@ -104,7 +103,7 @@ class ActiveRows {
       sorted_.resize(2 * count);
     }
     stop_.assign(static_cast<size_t>(features) + 1, 0);
-    int* next = stop_.data();  // where the next row of a feature goes, in the end where it stops
+    int* next = stop_.data();  // next position of a feature; in the end its end position
     for (size_t k = 0; k < count; ++k) ++next[index_[k] + 1];
     for (int f = 0; f < features; ++f) next[f + 1] += next[f];
     size_t k = 0;

@@ -1,5 +1,5 @@
-// Products in bfloat16 by AMX tiles, where an x86 has them: factors are rounded to bfloat16, sums
-// are float32. All that tiles read or write comes in blocks of 32 by 32 numbers. Host only.
+// Products in bfloat16 by AMX tiles on x86: factors are rounded to bfloat16, sums are float32.
+// Tiles read and write blocks of 32 by 32 numbers. Host only.
 #pragma once
 
 #include <cstdlib>
@@ -29,17 +29,17 @@ inline bool cpu_has_amx() {
   cpuid();
   constexpr u32 kVectorsOfBf16 = 1u << 5;
   if (!(a & kVectorsOfBf16)) return false;
-  u32 low, high;  // what the system keeps for a thread
+  u32 low, high;  // registers that the system saves for a thread
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   constexpr u32 kTileState = 3u << 17;
   if ((low & kTileState) != kTileState) return false;
-  // Linux gives the 8 KB of a thread's tiles only to who asks.
+  // Linux grants the 8 KB of a thread's tiles on request only.
   constexpr long kAskForState = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
 }
 #endif
 
-// Whether tiles may be used: by this machine, and by who chose kernels (SPARRING_KERNELS).
+// Whether tiles are used: the machine has them, and SPARRING_KERNELS is unset or amx.
 inline bool amx_usable() {
 #if SPARRING_HAS_AMX
   static const bool has = cpu_has_amx();
@@ -51,7 +51,7 @@ inline bool amx_usable() {
 }
 
 #if SPARRING_HAS_AMX
-// GCC 12 takes what its own headers leave undefined on purpose for a mistake.
+// GCC 12 warns about values that its headers leave undefined on purpose.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -87,8 +87,8 @@ struct alignas(64) Signs {
   u32 row[kSide];
 };
 
-// Every tile is 16 rows of 64 bytes, always. A thread calls it before products, and `release` when
-// it is through: a thread with tiles in use costs more to interrupt.
+// Configures every tile as 16 rows of 64 bytes. A thread calls it before products, and `release`
+// afterwards: context switches of a thread with tiles in use are slower.
 SPARRING_AMX inline void configure() {
   struct alignas(64) {
     u8 palette = 1, start_row = 0, unused[14] = {};
@@ -113,10 +113,10 @@ SPARRING_AMX inline void store_sums(Sums& sums) {
   asm volatile("" : : : "memory");
 }
 
-// sums (+)= the products of left[i] and right[i], added up.
+// sums (+)= the sum of the products left[i] * right[i].
 SPARRING_AMX inline void multiply(const Block* left, const Block* right, int count, bool add,
                                   Sums& sums) {
-  asm volatile("" : : : "memory");  // tiles are loaded behind GCC's back
+  asm volatile("" : : : "memory");  // GCC does not know that tiles are loaded from memory
   if (add) {
     const f32* sum = sums.number;
     _tile_loadd(0, sum, kSumStride);
@@ -143,8 +143,8 @@ SPARRING_AMX inline void multiply(const Block* left, const Block* right, int cou
   store_sums(sums);
 }
 
-// The same as if factors had twice the digits. rest: what rounding left over of `left`, null where
-// that is nothing. right: [count, 2], rounded numbers and the rest of them.
+// The same with factors of twice the precision. rest: rounding errors of `left`, null if there are
+// none. right: [count, 2], rounded numbers and their rounding errors.
 SPARRING_AMX inline void multiply_finely(const Block* left, const Block* rest, const Block* right,
                                          int count, Sums& sums) {
   asm volatile("" : : : "memory");
@@ -181,7 +181,7 @@ SPARRING_AMX inline void multiply_finely(const Block* left, const Block* rest, c
   store_sums(sums);
 }
 
-// 32 numbers of a row, to the nearest bfloat16, of two the even one.
+// 32 numbers of a row, rounded to the nearest bfloat16, ties to even.
 SPARRING_AMX inline __m512i rounded(__m512 left, __m512 right) {
   return (__m512i)_mm512_cvtne2ps_pbh(right, left);
 }
@@ -190,7 +190,7 @@ SPARRING_AMX inline __m512 widened(__m256i half) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
 }
 
-// 16 by 16 words of 32 bits, rows for columns.
+// Transposes 16 by 16 words of 32 bits.
 SPARRING_AMX inline void turn(__m512i (&row)[kHalf]) {
   __m512i held[kHalf];
 #pragma GCC unroll 8
@@ -247,17 +247,17 @@ SPARRING_AMX inline void pairs_of(const Block& rows, Block& pairs) {
   }
 }
 
-// Columns as rows.
-SPARRING_AMX inline void turned_of(const Block& rows, Block& turned) {
+// The transpose.
+SPARRING_AMX inline void turned_of(const Block& rows, Block& transposed) {
   __m512i pair[kHalf];
   for (int half = 0; half < 2; ++half) {
     pair_half(rows, half, pair);
     turn(pair);
-    store_half(pair, turned, half);
+    store_half(pair, transposed, half);
   }
 }
 
-// Columns as rows, in pairs.
+// The transpose, in pairs.
 SPARRING_AMX inline void turned_pairs_of(const Block& rows, Block& pairs) {
   __m512i row[kHalf];
   for (int half = 0; half < 2; ++half) {
@@ -269,7 +269,7 @@ SPARRING_AMX inline void turned_pairs_of(const Block& rows, Block& pairs) {
   }
 }
 
-SPARRING_AMX inline void turned_of(const Sums& sums, Sums& turned) {
+SPARRING_AMX inline void turned_of(const Sums& sums, Sums& transposed) {
   __m512i row[kHalf];
   for (int part = 0; part < 4; ++part) {
     const int down = part / 2 * kHalf, right = part % 2 * kHalf;
@@ -277,22 +277,22 @@ SPARRING_AMX inline void turned_of(const Sums& sums, Sums& turned) {
     for (int i = 0; i < kHalf; ++i) row[i] = _mm512_load_si512(sums.row(down + i) + right);
     turn(row);
 #pragma GCC unroll 16
-    for (int i = 0; i < kHalf; ++i) _mm512_store_si512(turned.row(right + i) + down, row[i]);
+    for (int i = 0; i < kHalf; ++i) _mm512_store_si512(transposed.row(right + i) + down, row[i]);
   }
 }
 
-// What rounding 32 numbers left over.
-SPARRING_AMX inline __m512i rest_of(__m512 left, __m512 right, __m512i said) {
-  return rounded(_mm512_sub_ps(left, widened(_mm512_castsi512_si256(said))),
-                 _mm512_sub_ps(right, widened(_mm512_extracti64x4_epi64(said, 1))));
+// Rounding errors of 32 numbers.
+SPARRING_AMX inline __m512i rest_of(__m512 left, __m512 right, __m512i outputs) {
+  return rounded(_mm512_sub_ps(left, widened(_mm512_castsi512_si256(outputs))),
+                 _mm512_sub_ps(right, widened(_mm512_extracti64x4_epi64(outputs, 1))));
 }
 
-// Row r of a block from 32 numbers; rest: null where nobody asks.
+// Row r of a block from 32 numbers; rest: their rounding errors, or null.
 SPARRING_AMX inline void round_row(const f32* from, int r, Block& rows, Block* rest) {
   const __m512 left = _mm512_loadu_ps(from), right = _mm512_loadu_ps(from + kHalf);
-  const __m512i said = rounded(left, right);
-  _mm512_store_si512(rows.number + r * kSide, said);
-  if (rest) _mm512_store_si512(rest->number + r * kSide, rest_of(left, right, said));
+  const __m512i outputs = rounded(left, right);
+  _mm512_store_si512(rows.number + r * kSide, outputs);
+  if (rest) _mm512_store_si512(rest->number + r * kSide, rest_of(left, right, outputs));
 }
 
 SPARRING_AMX inline void round_to(const Sums& sums, Block& rows, Block* rest) {
@@ -314,12 +314,12 @@ SPARRING_AMX inline __m512 tanh_of(__m512 x) {
   return _mm512_div_ps(_mm512_mul_ps(x, above), below);
 }
 
-// What an activation makes of 16 numbers, and its slope there.
+// The activation of 16 numbers, and its derivative.
 template <Activation kKind>
 SPARRING_AMX inline __m512 activated(__m512 x, __m512& slope) {
   const __m512 one = _mm512_set1_ps(1), half = _mm512_set1_ps(0.5f);
   if constexpr (kKind == Activation::kRelu) {
-    slope = one;  // nobody reads it: signs tell
+    slope = one;  // not read: signs are used instead
     return _mm512_max_ps(x, _mm512_setzero_ps());
   } else if constexpr (kKind == Activation::kTanh) {
     const __m512 made = tanh_of(x);
@@ -335,8 +335,8 @@ SPARRING_AMX inline __m512 activated(__m512 x, __m512& slope) {
   }
 }
 
-// rows = the activation of sums + bias, rounded, and the rest. Slopes are null where nobody asks;
-// those of relu are signs.
+// rows = the activation of sums + bias, rounded, and the rounding errors. Slopes may be null; those
+// of relu are signs.
 template <Activation kKind>
 SPARRING_AMX inline void finish(const Sums& sums, const f32* bias, Block& rows, Block& rest,
                                 Signs* signs, Sums* slopes) {
@@ -346,19 +346,19 @@ SPARRING_AMX inline void finish(const Sums& sums, const f32* bias, Block& rows, 
     const __m512 made = activated<kKind>(_mm512_add_ps(_mm512_load_ps(sums.row(r)), left), slope);
     const __m512 beside =
         activated<kKind>(_mm512_add_ps(_mm512_load_ps(sums.row(r) + kHalf), right), other);
-    const __m512i said = rounded(made, beside);
-    _mm512_store_si512(rows.number + r * kSide, said);
-    _mm512_store_si512(rest.number + r * kSide, rest_of(made, beside, said));
+    const __m512i outputs = rounded(made, beside);
+    _mm512_store_si512(rows.number + r * kSide, outputs);
+    _mm512_store_si512(rest.number + r * kSide, rest_of(made, beside, outputs));
     if (kKind == Activation::kRelu && signs)
-      signs->row[r] = _mm512_cmpgt_epi16_mask(said, _mm512_setzero_si512());
+      signs->row[r] = _mm512_cmpgt_epi16_mask(outputs, _mm512_setzero_si512());
     if (kKind == Activation::kRelu || !slopes) continue;
     _mm512_store_ps(slopes->row(r), slope);
     _mm512_store_ps(slopes->row(r) + kHalf, other);
   }
 }
 
-// delta = sums times the slopes, rounded, and what its columns add up to. Without slopes signs
-// decide, without both everything passes.
+// delta = sums times the slopes, rounded, and the sums of its columns. Without slopes signs are
+// used, without both delta = sums.
 SPARRING_AMX inline void descend(const Sums& sums, const Signs* signs, const Sums* slopes,
                                  Block& delta, f32* total) {
   __m512 left = _mm512_setzero_ps(), right = left;
@@ -383,13 +383,13 @@ inline __mmask16 first_of(int count) {
   return static_cast<__mmask16>(count >= kHalf ? 0xffff : count <= 0 ? 0 : (1 << count) - 1);
 }
 
-// Up to 32 numbers, 0 behind them.
+// Up to 32 numbers, padded with 0.
 SPARRING_AMX inline void copy_row(const f32* from, int count, f32* to) {
   _mm512_storeu_ps(to, _mm512_maskz_loadu_ps(first_of(count), from));
   _mm512_storeu_ps(to + kHalf, _mm512_maskz_loadu_ps(first_of(count - kHalf), from + kHalf));
 }
 
-// Rows times numbers of their own, or columns.
+// Multiplies every row, or every column, by its own number.
 SPARRING_AMX inline void scale_rows(Sums& sums, const f32* by) {
   for (int r = 0; r < kSide; ++r)
     for (int half = 0; half < 2; ++half) {
@@ -418,7 +418,7 @@ SPARRING_AMX inline void put_row(const f32* from, const f32* shift, int count, b
   }
 }
 
-// So many numbers of a type as float32.
+// Converts numbers of a type to float32.
 SPARRING_AMX inline void widen(const u8* at, Type type, int count, f32* to) {
   for (int i = 0; i < count; i += kHalf) {
     const __mmask16 mask = first_of(count - i);

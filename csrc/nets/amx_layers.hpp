@@ -1,18 +1,18 @@
-// Perceptrons that learn, with products in bfloat16: as `Layers` (nets/layers.hpp), which says what
-// is computed, for CPUs with AMX. Weights, biases, sums, activations, their slopes and gradients
-// are float32, only the two factors of a product are rounded to bfloat16.
+// Perceptrons with products in bfloat16, for CPUs with AMX; otherwise as `Layers`
+// (nets/layers.hpp). Weights, biases, sums, activations, their derivatives and gradients are
+// float32; only the two factors of a product are rounded to bfloat16.
 //
-// Forward, a factor is two bfloat16 numbers, the rounded one and the rest: what is said is that of
-// float32. One number would move a unit in a thousand across the corner of relu, which alone
-// changes gradients by 4 %. Backward, where errors stay as small as they are and average out, a
+// Forward, a factor is two bfloat16 numbers, the rounded one and its rounding error, so that
+// outputs are those of float32. With one number, one unit in a thousand would cross the corner of
+// relu, which alone changes gradients by 4 %. Backward, where errors stay small and average out, a
 // factor is one number.
 //
-// Rows go through all layers 32 at a time. Features are widened and multiplied like anything else:
-// tiles do 16 products in the time of one, and that is faster than adding up the weights of
-// features that are not 0 for 20 of 531 (as fast) and up; it is not for 43 of 2287. Bytes are exact
-// as they are; what a feature is divided by is in the weights. A gradient is owned by the panel of
-// weights that it belongs to and sums over all rows in their order, so the result is the same for
-// any number of threads.
+// Rows pass all layers 32 at a time. Features are widened and multiplied densely: tiles do 16
+// products in the time of one. That is as fast as summing the weights of nonzero features when 20
+// of 531 are nonzero, and faster with more; it is slower with 43 of 2287. Bytes are exact in
+// bfloat16; divisors of features are part of the weights. The gradient of a panel of weights is
+// summed by one thread over all rows in their order, so that the result is the same for any number
+// of threads.
 #pragma once
 
 #include "nets/amx.hpp"
@@ -43,9 +43,9 @@ class AmxLayers {
         packed.in = panels_of(layer.in);
         packed.out = panels_of(layer.out);
         packed.weight.resize(2 * static_cast<size_t>(packed.out) * static_cast<size_t>(packed.in));
-        packed.turned.resize(static_cast<size_t>(packed.out) * static_cast<size_t>(packed.in));
+        packed.transposed.resize(static_cast<size_t>(packed.out) * static_cast<size_t>(packed.in));
         packed.bias.resize(static_cast<size_t>(packed.out) * kPanel);
-        widest_ = most(widest_, most(packed.in, packed.out));
+        widest_ = max(widest_, max(packed.in, packed.out));
       }
     }
   }
@@ -53,7 +53,7 @@ class AmxLayers {
   const LayersShape& shape() const { return shape_; }
   int rows() const { return kept_rows_; }
 
-  // Takes over weights; what they were changed to later is seen by the next `Load`.
+  // Copies and packs the weights; later changes need another `Load`.
   class Load final : public Job {
    public:
     Load(AmxLayers& layers, const f32* weights)
@@ -70,13 +70,13 @@ class AmxLayers {
     std::vector<Unit> units_;
   };
 
-  // What the heads say, out [rows, head_width]. keep: `Backward` follows.
+  // Outputs of the heads, out [rows, head_width]. keep: store activations for `Backward`.
   class Forward final : public Job {
    public:
     Forward(AmxLayers& layers, const RowsIn& rows, f32* out, bool keep)
         : layers_(layers), rows_(rows), out_(out), keep_(keep) {
       if (!keep) return;
-      layers.make_room(rows.rows);
+      layers.reserve_blocks(rows.rows);
       layers.kept_rows_ = rows.rows;
     }
     int open(int phase) override { return phase == 0 ? (rows_.rows + kBlock - 1) / kBlock : -1; }
@@ -127,35 +127,35 @@ class AmxLayers {
  private:
   static constexpr int kGroup = amx::kSide;  // rows that go through all layers together
   static_assert(kPanel == amx::kSide && kBlock % kGroup == 0);
-  // Panels of inputs whose weights' gradients are summed together: all that came from above has to
-  // come near for them.
+  // Panels of inputs whose weight gradients one chunk sums: each chunk loads all output gradients.
   static constexpr int kTogether = 2;
   using Blocks = std::vector<amx::Block>;
 
-  // A layer as products read it, in pairs. Sizes are panels.
+  // A layer packed for products, in pairs. Sizes are panels.
   struct Packed {
     int in, out;
-    Blocks weight;  // [out, in, 2], the rounded one and the rest
-    Blocks turned;  // [in, out]
+    Blocks weight;      // [out, in, 2], rounded numbers and rounding errors
+    Blocks transposed;  // [in, out]
     std::vector<f32> bias;
   };
 
-  // What a batch leaves of a layer. Gradients lie as the products for the weights read them.
-  struct Left {
-    Blocks pairs;                   // [panels, stride], what came out
+  // Stored data of a layer for a batch. Gradients are laid out for the products of weight
+  // gradients.
+  struct LayerData {
+    Blocks pairs;                   // [panels, stride], outputs
     std::vector<amx::Signs> signs;  // [groups, panels], of relu
     std::vector<amx::Sums> slopes;  // [groups, panels], of others
-    Blocks delta;                   // [panels, stride], the gradient, turned
+    Blocks delta;                   // [panels, stride], the gradient, transposed
     std::vector<f32> total;         // [groups, panels * kPanel], its sum over a group's rows
   };
 
-  // Neighboring features at neighboring bytes.
+  // Adjacent features at adjacent bytes.
   struct Stretch {
     int first, count, offset;
     Type type;
   };
 
-  // What a thread works on.
+  // Working memory of a thread.
   struct Scratch {
     Blocks input, input_rest, rows[2], rest[2];
     std::vector<f32> numbers;     // of a row
@@ -197,7 +197,7 @@ class AmxLayers {
       for (size_t l = 0; l < packed_[t].size(); ++l)
         for (int panel = 0; panel < packed_[t][l].in; panel += kTogether)
           found.push_back({static_cast<int>(t), static_cast<int>(l), panel,
-                           least(kTogether, packed_[t][l].in - panel)});
+                           min(kTogether, packed_[t][l].in - panel)});
     return found;
   }
 
@@ -206,24 +206,24 @@ class AmxLayers {
     constexpr int kGroups = kBlock / kGroup;
     amx::configure();
     const int groups = (rows + kGroup - 1) / kGroup;
-    for (int g = chunk * kGroups; g < least((chunk + 1) * kGroups, groups); ++g) act(g);
+    for (int g = chunk * kGroups; g < min((chunk + 1) * kGroups, groups); ++g) act(g);
     amx::release();
   }
 
-  void make_room(int rows) {
+  void reserve_blocks(int rows) {
     const int groups = (rows + kGroup - 1) / kGroup;
-    if (groups <= groups_ && !left_.empty()) return;
+    if (groups <= groups_ && !layer_data_.empty()) return;
     groups_ = groups;
-    stride_ = groups | 1;  // panels of an even number of groups would share few sets of the cache
+    stride_ = groups | 1;  // with an even stride panels would map to few cache sets
     const auto blocks = [](int a, int b) {
       return static_cast<size_t>(a) * static_cast<size_t>(b);
     };
     input_.resize(blocks(features_, stride_));
-    left_.resize(packed_.size());
+    layer_data_.resize(packed_.size());
     for (size_t t = 0; t < packed_.size(); ++t) {
-      left_[t].resize(packed_[t].size());
+      layer_data_[t].resize(packed_[t].size());
       for (size_t l = 0; l < packed_[t].size(); ++l) {
-        Left& left = left_[t][l];
+        LayerData& left = layer_data_[t][l];
         const int panels = packed_[t][l].out;
         left.delta.resize(blocks(panels, stride_));
         left.total.resize(blocks(panels * kPanel, groups));
@@ -252,9 +252,9 @@ class AmxLayers {
   SPARRING_AMX void store(const Unit& unit, int panel, int out_panel, bool add, amx::Sums& sums,
                           f32* weight_grad) const;
   void store_bias(const Unit& unit, f32* weight_grad, bool add) const;
-  // left: null where nothing is kept. place: of the block in it.
+  // left: null without `keep`. place: index of the block in it.
   SPARRING_AMX void finish(const amx::Sums& sums, const f32* bias, amx::Block& rows,
-                           amx::Block& rest, Left* left, size_t place) const {
+                           amx::Block& rest, LayerData* left, size_t place) const {
     amx::Signs* signs = left && !left->signs.empty() ? &left->signs[place] : nullptr;
     amx::Sums* slopes = left && !left->slopes.empty() ? &left->slopes[place] : nullptr;
     if (shape_.activation == Activation::kRelu)
@@ -266,31 +266,31 @@ class AmxLayers {
   }
 
   LayersShape shape_;
-  bool fine_;     // whether features have more digits than bfloat16
-  int features_;  // panels of them
+  bool fine_;     // whether features need more precision than bfloat16
+  int features_;  // panels of features
   std::vector<Stretch> stretches_;
-  std::vector<f32> scale_;                   // by feature: 1 / what it is divided by
-  std::vector<std::vector<Packed>> packed_;  // by tower and layer
-  std::vector<std::vector<Left>> left_;      // by tower and layer
-  Blocks input_;                             // [features, stride], in pairs
+  std::vector<f32> scale_;                          // by feature: 1 / divisor
+  std::vector<std::vector<Packed>> packed_;         // by tower and layer
+  std::vector<std::vector<LayerData>> layer_data_;  // by tower and layer
+  Blocks input_;                                    // [features, stride], in pairs
   int widest_ = 0, groups_ = 0, stride_ = 0, kept_rows_ = 0;
 };
 
-// Weights lie by column or by feature: what is next to each other in memory stays so in a block,
-// and one of the two factors that are made of it is turned.
+// Weights are stored by column or by feature: adjacent weights stay adjacent in a block, and one of
+// the two packed factors is transposed.
 SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, int panel, const f32* weights) {
   const size_t t = static_cast<size_t>(unit.tower), l = static_cast<size_t>(unit.layer);
   const LayerShape& layer = shape_.towers[t].layers[l];
   Packed& packed = packed_[t][l];
-  const int first = panel * kPanel, reads = least(kPanel, layer.in - first);
+  const int first = panel * kPanel, reads = min(kPanel, layer.in - first);
   const bool by_column = layer.pieces[0].in_stride == 1;
   amx::Block rows, rest;
   amx::Sums& sums = scratch().sums;
   for (int p = 0; p < packed.out; ++p) {
     std::memset(&sums, 0, sizeof sums);
     for (const Piece& piece : layer.pieces) {
-      const int from = most(piece.column, p * kPanel);
-      const int to = least(piece.column + piece.columns, (p + 1) * kPanel);
+      const int from = max(piece.column, p * kPanel);
+      const int to = min(piece.column + piece.columns, (p + 1) * kPanel);
       if (to <= from) continue;
       if (panel == 0)
         std::copy_n(weights + piece.bias + from - piece.column, to - from,
@@ -313,9 +313,10 @@ SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, int panel, const f32*
           }
     }
     amx::round_to(sums, rows, &rest);
-    amx::Block& turned = packed.turned[by_group(panel, packed.out) + static_cast<size_t>(p)];
+    amx::Block& transposed =
+        packed.transposed[by_group(panel, packed.out) + static_cast<size_t>(p)];
     amx::Block* weight = &packed.weight[2 * (by_group(p, packed.in) + static_cast<size_t>(panel))];
-    (by_column ? amx::pairs_of : amx::turned_pairs_of)(rows, turned);
+    (by_column ? amx::pairs_of : amx::turned_pairs_of)(rows, transposed);
     if (l == 0) {
       (by_column ? amx::scale_columns : amx::scale_rows)(sums, scale_.data() + first);
       amx::round_to(sums, rows, &rest);
@@ -326,7 +327,7 @@ SPARRING_AMX inline void AmxLayers::pack(const Unit& unit, int panel, const f32*
   }
 }
 
-// A group of rows as the first layer reads them, and if they are kept, as its gradient does.
+// Packs a group of rows for the first layer and, with `keep`, for its gradient.
 SPARRING_AMX inline void AmxLayers::widen(const RowsIn& rows, int group, bool keep) {
   Scratch& mine = scratch();
   mine.numbers.assign(scale_.size(), 0);
@@ -336,10 +337,10 @@ SPARRING_AMX inline void AmxLayers::widen(const RowsIn& rows, int group, bool ke
     if (row >= rows.rows) {
       mine.numbers.assign(scale_.size(), 0);
     } else if (shape_.runs.empty()) {
-      std::memcpy(numbers, rows.numbers + rows.place(row) * rows.number_stride,
+      std::memcpy(numbers, rows.numbers + rows.source(row) * rows.number_stride,
                   sizeof(f32) * static_cast<size_t>(shape_.numbers));
     } else {
-      const u8* obs = rows.obs + rows.place(row) * rows.obs_bytes;
+      const u8* obs = rows.obs + rows.source(row) * rows.obs_bytes;
       for (const Stretch& some : stretches_)
         amx::widen(obs + some.offset, some.type, some.count, numbers + some.first);
     }
@@ -355,7 +356,7 @@ SPARRING_AMX inline void AmxLayers::pass(const RowsIn& rows, int group, f32* out
   Scratch& mine = scratch();
   mine.reserve(widest_);
   widen(rows, group, keep);
-  const int count = least(kGroup, rows.rows - group * kGroup);
+  const int count = min(kGroup, rows.rows - group * kGroup);
   for (size_t t = 0; t < packed_.size(); ++t) {
     const TowerShape& tower = shape_.towers[t];
     const amx::Block* x = mine.input.data();
@@ -363,7 +364,7 @@ SPARRING_AMX inline void AmxLayers::pass(const RowsIn& rows, int group, f32* out
     for (size_t l = 0; l < packed_[t].size(); ++l) {
       const Packed& packed = packed_[t][l];
       const bool head = l + 1 == packed_[t].size();
-      Left* left = keep && !head ? &left_[t][l] : nullptr;
+      LayerData* left = keep && !head ? &layer_data_[t][l] : nullptr;
       const size_t first = by_group(group, packed.out);
       amx::Block* made = mine.rows[l % 2].data();
       amx::Block* rest = mine.rest[l % 2].data();
@@ -387,12 +388,12 @@ SPARRING_AMX inline void AmxLayers::pass(const RowsIn& rows, int group, f32* out
   }
 }
 
-// Gradients in front of every layer, for a group of rows.
+// Gradients of the inputs of every layer, for a group of rows.
 SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32* input_grad,
                                             bool keep) {
   Scratch& mine = scratch();
   mine.reserve(widest_);
-  const int count = least(kGroup, kept_rows_ - group * kGroup);
+  const int count = min(kGroup, kept_rows_ - group * kGroup);
   const i64 row = i64{group} * kGroup;
   for (size_t t = 0; t < packed_.size(); ++t) {
     const TowerShape& tower = shape_.towers[t];
@@ -403,7 +404,7 @@ SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32
       for (int r = 0; r < count; ++r)
         amx::copy_row(head_grad + (row + r) * shape_.head_width + tower.head_column + p * kPanel,
                       tower.layers[last].out - p * kPanel, mine.sums.row(r));
-      Left& left = left_[t][last];
+      LayerData& left = layer_data_[t][last];
       amx::descend(
           mine.sums, nullptr, nullptr, from[p],
           &left.total[(by_group(group, packed_[t][last].out) + static_cast<size_t>(p)) * kPanel]);
@@ -413,14 +414,15 @@ SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32
       if (l == 0 && !input_grad) break;
       const Packed& packed = packed_[t][l];
       for (int p = 0; p < packed.in; ++p) {
-        amx::multiply(from, &packed.turned[by_group(p, packed.out)], packed.out, false, mine.sums);
+        amx::multiply(from, &packed.transposed[by_group(p, packed.out)], packed.out, false,
+                      mine.sums);
         if (l == 0) {
           for (int r = 0; r < count; ++r)
             amx::put_row(mine.sums.row(r), nullptr, shape_.numbers - p * kPanel, t > 0,
                          input_grad + (row + r) * shape_.numbers + p * kPanel);
           continue;
         }
-        Left& left = left_[t][l - 1];
+        LayerData& left = layer_data_[t][l - 1];
         const size_t place = by_group(group, packed.in) + static_cast<size_t>(p);
         amx::descend(mine.sums, left.signs.empty() ? nullptr : &left.signs[place],
                      left.slopes.empty() ? nullptr : &left.slopes[place], to[p],
@@ -434,10 +436,11 @@ SPARRING_AMX inline void AmxLayers::descend(int group, const f32* head_grad, f32
 
 // The gradient of all columns' weights for one panel of inputs.
 SPARRING_AMX inline void AmxLayers::add_up(const Unit& unit, f32* weight_grad, bool add) {
-  constexpr int kGroups = 8;  // what stays in the nearest cache
+  constexpr int kGroups = 8;  // that fit the L1 cache
+
   const size_t t = static_cast<size_t>(unit.tower), l = static_cast<size_t>(unit.layer);
   const Packed& packed = packed_[t][l];
-  const Blocks& x = l ? left_[t][l - 1].pairs : input_;
+  const Blocks& x = l ? layer_data_[t][l - 1].pairs : input_;
   const int groups = (kept_rows_ + kGroup - 1) / kGroup;
   std::vector<amx::Sums>& wide = scratch().wide;  // [count, out]
   const size_t all = static_cast<size_t>(unit.count) * static_cast<size_t>(packed.out);
@@ -447,8 +450,8 @@ SPARRING_AMX inline void AmxLayers::add_up(const Unit& unit, f32* weight_grad, b
   for (int g = 0; g < groups; g += kGroups)
     for (int i = 0; i < unit.count; ++i)
       for (int p = 0; p < packed.out; ++p)
-        amx::multiply(&left_[t][l].delta[at(p, g)], &x[at(unit.panel + i, g)],
-                      least(kGroups, groups - g), g > 0,
+        amx::multiply(&layer_data_[t][l].delta[at(p, g)], &x[at(unit.panel + i, g)],
+                      min(kGroups, groups - g), g > 0,
                       wide[by_group(i, packed.out) + static_cast<size_t>(p)]);
   amx::release();
   for (int i = 0; i < unit.count; ++i)
@@ -463,13 +466,13 @@ SPARRING_AMX inline void AmxLayers::store(const Unit& unit, int panel, int out_p
                                           amx::Sums& sums, f32* weight_grad) const {
   const LayerShape& layer =
       shape_.towers[static_cast<size_t>(unit.tower)].layers[static_cast<size_t>(unit.layer)];
-  const int first = panel * kPanel, reads = least(kPanel, layer.in - first);
+  const int first = panel * kPanel, reads = min(kPanel, layer.in - first);
   if (unit.layer == 0) amx::scale_columns(sums, scale_.data() + first);
-  amx::Sums turned;
-  if (layer.pieces[0].in_stride != 1) amx::turned_of(sums, turned);
+  amx::Sums transposed;
+  if (layer.pieces[0].in_stride != 1) amx::turned_of(sums, transposed);
   for (const Piece& piece : layer.pieces) {
-    const int from = most(piece.column, out_panel * kPanel);
-    const int to = least(piece.column + piece.columns, (out_panel + 1) * kPanel);
+    const int from = max(piece.column, out_panel * kPanel);
+    const int to = min(piece.column + piece.columns, (out_panel + 1) * kPanel);
     if (!piece.reads || to <= from) continue;
     const int column = from - out_panel * kPanel;
     f32* grad = weight_grad + piece.weight + first * piece.in_stride +
@@ -479,7 +482,8 @@ SPARRING_AMX inline void AmxLayers::store(const Unit& unit, int panel, int out_p
         amx::put_row(sums.row(column + o), nullptr, reads, add, grad + o * piece.out_stride);
     else if (piece.out_stride == 1 && layer.pieces[0].in_stride != 1)
       for (int i = 0; i < reads; ++i)
-        amx::put_row(turned.row(i) + column, nullptr, to - from, add, grad + i * piece.in_stride);
+        amx::put_row(transposed.row(i) + column, nullptr, to - from, add,
+                     grad + i * piece.in_stride);
     else
       for (int o = 0; o < to - from; ++o)
         for (int i = 0; i < reads; ++i) {
@@ -493,7 +497,7 @@ inline void AmxLayers::store_bias(const Unit& unit, f32* weight_grad, bool add) 
   const size_t t = static_cast<size_t>(unit.tower), l = static_cast<size_t>(unit.layer);
   const size_t width = static_cast<size_t>(packed_[t][l].out) * kPanel;
   std::vector<f32> sums(width);
-  const f32* total = left_[t][l].total.data();
+  const f32* total = layer_data_[t][l].total.data();
   for (int group = 0; group < (kept_rows_ + kGroup - 1) / kGroup; ++group, total += width)
     for (size_t c = 0; c < width; ++c) sums[c] += total[c];
   for (const Piece& piece : shape_.towers[t].layers[l].pieces)

@@ -1,7 +1,7 @@
 // 3x3 convolutions over boards on a CPU, forward and backward. Boards are [rows, height, width,
-// channels], kernels [3, 3, in, out]; beyond the border everything is 0. Rows are cut into chunks
-// that do not depend on the number of threads, and sums over rows are added chunk by chunk: the
-// results are equal for any number of threads. Host only.
+// channels], kernels [3, 3, in, out], padded with zeros. Rows are split into chunks that do not
+// depend on the number of threads, and sums over rows are added chunk by chunk, so that results are
+// the same for any number of threads. Host only.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@
 namespace sparring {
 
 inline constexpr int kTaps = 9, kReach = 3;  // of a kernel: 3 x 3
-inline constexpr int kAbreast = 3;           // squares, or channels, that share what is loaded
+inline constexpr int kAbreast = 3;           // squares, or channels, that share loaded weights
 inline constexpr int kWidest = 8;            // fours of channels that are summed in registers
 inline constexpr int kChannelStep = 4;       // channels come in fours
 
@@ -23,7 +23,7 @@ struct Boards {
   int padded() const { return (height + 2) * (width + 2); }
 };
 
-// A board's channels with a border of zeros, which stays as it is.
+// A board's channels with a border of zeros.
 class Padded {
  public:
   Padded(Boards size, int channels)
@@ -36,7 +36,7 @@ class Padded {
     for (int y = 0; y < size_.height; ++y)
       std::memcpy(&value_[at(y + 1, 1)], board + static_cast<size_t>(y) * line, line * sizeof(f32));
   }
-  // What tap (0, 0) of the kernel sees at a square.
+  // The channels under tap (0, 0) of the kernel at a square.
   const f32* corner(int y, int x) const { return &value_[at(y, x)]; }
   int line() const { return (size_.width + 2) * channels_; }
 
@@ -84,7 +84,7 @@ inline void add_products(Four (&sum)[kRows][kFours], const f32 (&value)[kRows], 
   }
 }
 
-// What happens to the sums on their way out; null and false change nothing.
+// Operations on the sums before they are stored; null and false are none.
 struct Finish {
   const f32* onto;  // is added
   const f32* mask;  // where it is not above 0, the result is 0
@@ -121,7 +121,7 @@ class Convolve final : public Job {
 
   void run(int, int chunk) override {
     Padded board(size_, in_);
-    const i64 end = least((chunk + 1) * kRows, rows_);
+    const i64 end = min((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; ++row) run_row(row, board);
   }
 
@@ -129,7 +129,7 @@ class Convolve final : public Job {
   void run_row(i64 row, Padded& board) {
     board.fill(x_ + row * size_.squares() * in_);
     for (int first = 0; first < out_; first += 4 * kWidest)
-      with_fours(least((out_ - first) / 4, kWidest),
+      with_fours(min((out_ - first) / 4, kWidest),
                  [&]<int kFours>() { channels<kFours>(board, row, first); });
   }
 
@@ -186,7 +186,7 @@ class Convolve final : public Job {
   f32* to_;
 };
 
-// Sums of chunks of rows, each by itself and then together, in their order.
+// Sums over rows, chunk by chunk and then over the chunks in their order.
 class ChunkSums {
  public:
   ChunkSums(int chunks, size_t size) : chunks_(static_cast<size_t>(chunks)), size_(size) {
@@ -209,8 +209,7 @@ class ChunkSums {
 
 inline int chunks_of(i64 rows, i64 each) { return static_cast<int>((rows + each - 1) / each); }
 
-// The gradients of kernel and bias, from the boards that went in and the gradients of those that
-// came out.
+// The gradients of kernel and bias, from input boards and gradients of output boards.
 class KernelGradient final : public Job {
  public:
   KernelGradient(Boards size, i64 rows, const f32* x, int in, const f32* grad, int out,
@@ -239,14 +238,14 @@ class KernelGradient final : public Job {
     }
     std::vector<Padded> boards(kGroup, Padded(size_, in_));
     f32* sums = sums_.of(chunk);
-    const i64 end = least((chunk + 1) * kRows, rows_);
+    const i64 end = min((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; row += kGroup) {
-      const int count = static_cast<int>(least(kGroup, end - row));
+      const int count = static_cast<int>(min(kGroup, end - row));
       for (int b = 0; b < count; ++b)
         boards[static_cast<size_t>(b)].fill(x_ + (row + b) * size_.squares() * in_);
       add_bias(row, count, sums + weights_);
       for (int first = 0; first < out_; first += 4 * kWidest)
-        with_fours(least((out_ - first) / 4, kWidest),
+        with_fours(min((out_ - first) / 4, kWidest),
                    [&]<int kFours>() { taps<kFours>(boards, row, count, first, sums); });
     }
   }
@@ -305,8 +304,8 @@ class KernelGradient final : public Job {
   f32* bias_grad_;
 };
 
-// What the first convolution of a network reads: bytes of planes, nearly all of them 0, and
-// numbers that hold for the whole board.
+// Input of a network's first convolution: bytes of planes, nearly all 0, and numbers of the whole
+// board.
 struct StemInput {
   Boards size;
   i64 rows;
@@ -319,7 +318,7 @@ struct StemInput {
   int plane_features() const { return planes * size.squares(); }
 };
 
-// Calls f(tap, square) for the squares that see a square, and the tap by which they do.
+// Calls f(tap, square) for the output squares that depend on an input square, with the tap.
 template <class F>
 void for_neighbors(Boards size, int square, const F& f) {
   const int y = square / size.width, x = square % size.width;
@@ -352,7 +351,7 @@ class StemForward final : public Job {
   void run(int, int chunk) override {
     ActiveFeatures active;
     std::vector<f32> shift(static_cast<size_t>(in_.out));
-    const i64 end = least((chunk + 1) * kRows, in_.rows);
+    const i64 end = min((chunk + 1) * kRows, in_.rows);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(in_.obs + row * in_.obs_bytes, in_.runs);
       run_row(active, shift.data(), to_ + row * in_.size.squares() * in_.out);
@@ -378,7 +377,7 @@ class StemForward final : public Job {
                    out);
       });
     }
-    for (int i = 0; i < squares * out; ++i) to[i] = most(to[i], 0.0f);
+    for (int i = 0; i < squares * out; ++i) to[i] = max(to[i], 0.0f);
   }
 
  private:
@@ -389,7 +388,7 @@ class StemForward final : public Job {
   f32* to_;
 };
 
-// The gradients of the stem's weights; `grad` is that in front of the relu.
+// The gradients of the stem's weights; `grad` is that of the relu's input.
 class StemGradient final : public Job {
  public:
   StemGradient(const StemInput& input, int numbers, const f32* grad, f32* weight_grad,
@@ -415,7 +414,7 @@ class StemGradient final : public Job {
       return;
     }
     ActiveFeatures active;
-    const i64 end = least((chunk + 1) * kRows, in_.rows);
+    const i64 end = min((chunk + 1) * kRows, in_.rows);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(in_.obs + row * in_.obs_bytes, in_.runs);
       add_row(active, grad_ + row * in_.size.squares() * in_.out, sums_.of(chunk));

@@ -1,4 +1,4 @@
-// Random actions in place of a network's: who takes one, and which. On the CPU and on the GPU.
+// Epsilon-greedy exploration: random actions instead of the network's. On CPU and GPU.
 #pragma once
 
 #include "core/rng.hpp"
@@ -9,13 +9,13 @@
 
 namespace sparring {
 
-// Random numbers of a row's turn: one decides whether, the others what. A rejected number takes one
-// more of the next turn's, which no turn can notice.
+// Random draws reserved for a row's step: one decides whether, the others which. A rejected draw
+// uses one of the next step, which changes no distribution.
 SPARRING_FN constexpr u32 exploring_draws(int numbers) {
   return (static_cast<u32>(numbers ? numbers : 1) + 1 + 3) / 4 * 4;
 }
 
-// The numbers of a row in a step.
+// The random stream of a row in a step.
 SPARRING_FN inline Rng exploring_rng(u64 seed, u32 row, u32 rollout, u32 step, int numbers) {
   return Rng(seed, row, rollout, Stream::kExploring, step * exploring_draws(numbers));
 }
@@ -23,7 +23,7 @@ SPARRING_FN inline Rng exploring_rng(u64 seed, u32 row, u32 rollout, u32 step, i
 // Whether a row takes a random action.
 SPARRING_FN inline bool explores(f32 epsilon, Rng& rng) { return rng.uniform() < epsilon; }
 
-// Any legal action, each as likely as the others; 0 if there is none. `legal` are bits.
+// A uniformly random legal action; 0 if there is none. `legal` are bits.
 SPARRING_FN inline i32 any_legal(const u64* legal, int words, Rng& rng) {
   int count = 0;
   for (int w = 0; w < words; ++w) count += popcount(legal[w]);
@@ -31,9 +31,9 @@ SPARRING_FN inline i32 any_legal(const u64* legal, int words, Rng& rng) {
   int left = rng.below(count);
   for (int w = 0; w < words; ++w) {
     u64 bits = legal[w];
-    const int here = popcount(bits);
-    if (left >= here) {
-      left -= here;
+    const int set = popcount(bits);
+    if (left >= set) {
+      left -= set;
       continue;
     }
     for (; left; --left) bits &= bits - 1;
@@ -42,7 +42,7 @@ SPARRING_FN inline i32 any_legal(const u64* legal, int words, Rng& rng) {
   return 0;
 }
 
-// One number of a random continuous action, strictly within -1..1, as it would have been drawn.
+// One component of a random continuous action, strictly within -1..1; before tanh if `squash`.
 SPARRING_FN inline f32 explored_number(bool squash, Rng& rng) {
   const f32 number =
       (static_cast<f32>(rng.next() >> 9) + 0.5f) * (1.0f / 4194304.0f) - 1.0f;  // 2^-22

@@ -1,4 +1,4 @@
-// What a network reads of a row of observation bytes, and a layer of one row. Host only.
+// The nonzero features of an observation row, and a layer over them. Host only.
 #pragma once
 
 #include <vector>
@@ -8,14 +8,14 @@
 
 namespace sparring {
 
-// Neighboring features of one type: features first..first+count-1 at byte `offset`.
+// Adjacent features of one type: features first..first+count-1 at byte `offset`.
 struct FeatureRun {
   int first, count, offset;
   Type type;
   f32 divisor;
 };
 
-// The features of one row that are not 0.
+// The nonzero features of one row.
 struct ActiveFeatures {
   std::vector<int> index;
   std::vector<f32> value;
@@ -38,7 +38,7 @@ struct ActiveFeatures {
     }
   }
 
-  // What a layer before has left.
+  // Reads the output of a previous layer.
   void read(const f32* numbers, int count) {
     index.clear();
     value.clear();

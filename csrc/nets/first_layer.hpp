@@ -1,6 +1,6 @@
-// The first layer of a network, straight from observation bytes: most features are 0, so only the
-// others are multiplied. Columns are split over threads, which keeps every sum in one order and
-// the result equal for any number of threads. Host only.
+// The first layer of a network over observation bytes: most features are 0, so only nonzero ones
+// are multiplied. Columns are split over threads, so that sums have the same order for any number
+// of threads. Host only.
 #pragma once
 
 #include <vector>
@@ -32,7 +32,7 @@ class FirstLayerForward final : public Job {
 
   void run(int, int chunk) override {
     ActiveFeatures active;
-    const i64 end = least((chunk + 1) * kRows, rows_);
+    const i64 end = min((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(obs_ + row * obs_bytes_, runs_);
       gather_row(active.view(), weight_, width_, bias_, out_ + row * width_);
@@ -50,8 +50,8 @@ class FirstLayerForward final : public Job {
   f32* out_;
 };
 
-// weight_grad[feature] += value * grad[r], bias_grad += grad[r]. First the active features of all
-// rows are listed, then a chunk owns a few columns, whose gradients stay in the nearest cache.
+// weight_grad[feature] += value * grad[r], bias_grad += grad[r]. First the nonzero features of all
+// rows are listed, then each chunk handles a few columns, whose gradients stay in the L1 cache.
 class FirstLayerBackward final : public Job {
  public:
   FirstLayerBackward(const u8* obs, i64 rows, int obs_bytes, const std::vector<FeatureRun>& runs,
@@ -79,19 +79,19 @@ class FirstLayerBackward final : public Job {
     if (phase == 0)
       list_rows(chunk);
     else
-      add_columns(chunk * kWide, least(kWide, width_ - chunk * kWide));
+      add_columns(chunk * kWide, min(kWide, width_ - chunk * kWide));
   }
 
  private:
   struct List {
-    std::vector<int> index, end;  // end[r]: where row r's features stop
+    std::vector<int> index, end;  // end[r]: end of row r's features
     std::vector<f32> value;
   };
 
   void list_rows(int chunk) {
     ActiveFeatures active;
     List& list = lists_[static_cast<size_t>(chunk)];
-    const i64 end = least((chunk + 1) * kRows, rows_);
+    const i64 end = min((chunk + 1) * kRows, rows_);
     for (i64 row = chunk * kRows; row < end; ++row) {
       active.read(obs_ + row * obs_bytes_, runs_);
       list.index.insert(list.index.end(), active.index.begin(), active.index.end());
@@ -100,10 +100,10 @@ class FirstLayerBackward final : public Job {
     }
   }
 
-  // Sums in a buffer of its own: columns of the wide matrix would all fall into a few cache sets.
+  // Sums in a separate buffer: columns of the wide matrix would all map to a few cache sets.
   void add_columns(int from, int count) {
     int features = 0;
-    for (const FeatureRun& run : runs_) features = most(features, run.first + run.count);
+    for (const FeatureRun& run : runs_) features = max(features, run.first + run.count);
     std::vector<Four> sums(static_cast<size_t>(features) * kFours);
     f32 bias[kWide] = {}, held[kWide] = {};
     i64 row = 0;

@@ -1,5 +1,5 @@
-// Many frozen perceptrons of one shape answer rows together, each its own: a chunk is a few rows of
-// one network, which go through all of its layers while its weights are near. Host only.
+// Forward passes of many frozen perceptrons of one shape: a chunk is a few rows of one network,
+// which pass all of its layers while its weights are in the cache. Host only.
 #pragma once
 
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace sparring {
 
-// What all of the networks have in common. A network's numbers lie one layer after the other: the
-// first weight as [features, width], the others in panels (see Wide::product), each before its
-// bias. Widths are multiples of kPanel, filled up with zeros.
+// The common shape of the networks. The weights of a network are stored layer after layer: the
+// first as [features, width], the others in panels (see Wide::product), each followed by its bias.
+// Widths are multiples of kPanel, padded with zeros.
 struct GroupedShape {
   std::vector<FeatureRun> runs;
   int features;
@@ -32,11 +32,11 @@ struct GroupedShape {
 
 class GroupedForward final : public Job {
  public:
-  // Row r is answered by network slot[r], counted from 1.
+  // Row r is evaluated by network slot[r], counted from 1.
   GroupedForward(const GroupedShape& shape, const f32* weights, const u8* obs, int row_bytes,
                  const i16* slot, int rows, f32* out)
       : shape_(shape), weights_(weights), obs_(obs), row_bytes_(row_bytes), out_(out) {
-    for (const int width : shape.widths) widest_ = most(widest_, width);
+    for (const int width : shape.widths) widest_ = max(widest_, width);
     sort(slot, rows);
   }
 
@@ -48,8 +48,8 @@ class GroupedForward final : public Job {
     const Part& part = parts_[static_cast<size_t>(chunk)];
     const std::vector<int>& widths = shape_.widths;
     const f32* weight = weights_ + part.slot * shape_.size();
-    std::vector<f32> room(static_cast<size_t>(2 * kRows * widest_));
-    f32 *x = room.data(), *next = x + i64{kRows} * widest_;
+    std::vector<f32> buffer(static_cast<size_t>(2 * kRows * widest_));
+    f32 *x = buffer.data(), *next = x + i64{kRows} * widest_;
     weight = first_layer(part, weight, x);
     for (size_t i = 1; i < widths.size(); ++i) {
       activate(shape_.activation, x, i64{part.count} * widths[i - 1]);
@@ -64,14 +64,14 @@ class GroupedForward final : public Job {
   }
 
  private:
-  // Some rows of one network: places in `order_`.
+  // Some rows of one network: a range of `order_`.
   struct Part {
     int slot, first, count;
   };
 
   int row_of(const Part& part, int r) const { return order_[static_cast<size_t>(part.first + r)]; }
 
-  // Rows by network, those of one in their own order.
+  // Sorts rows by network; the order within a network stays.
   void sort(const i16* slot, int rows) {
     std::vector<int> end(static_cast<size_t>(shape_.slots) + 1);
     for (int r = 0; r < rows; ++r) {
@@ -83,7 +83,7 @@ class GroupedForward final : public Job {
     for (int k = 1, first = 0; k <= shape_.slots; ++k) {
       const int count = end[static_cast<size_t>(k)];
       for (int at = 0; at < count; at += kRows)
-        parts_.push_back({k - 1, first + at, least(kRows, count - at)});
+        parts_.push_back({k - 1, first + at, min(kRows, count - at)});
       end[static_cast<size_t>(k)] = first;
       first += count;
     }
@@ -92,7 +92,7 @@ class GroupedForward final : public Job {
       order_[static_cast<size_t>(end[static_cast<size_t>(slot[r])]++)] = r;
   }
 
-  // Returns where the next layer's numbers begin.
+  // Returns the address of the next layer's weights.
   const f32* first_layer(const Part& part, const f32* weight, f32* out) const {
     const int width = shape_.widths[0];
     const f32* bias = weight + i64{shape_.features} * width;

@@ -1,11 +1,10 @@
-// Perceptrons that learn, end to end: rows go in, what the heads say comes out, and gradients of
-// all weights from those of the heads. Host only.
+// Forward and backward passes of perceptrons. Host only.
 //
-// Rows are split into blocks, each of which goes through all layers while it is near. What a block
-// leaves between layers lies in panels, [columns / kPanel, rows of a block, kPanel]: as a factor of
-// the next product, of the one before and of the gradient alike. A gradient is owned by the tile of
-// weights that it belongs to and sums over all rows in their order. So every sum has one order, and
-// the result is the same for any number of threads and any size of blocks.
+// Rows are split into blocks, each of which passes all layers while it is in the cache. Activations
+// of a block are stored in panels, [columns / kPanel, rows of a block, kPanel], which is the layout
+// of a factor in the forward product, the backward product and the weight gradient alike. The
+// gradient of a tile of weights is summed by one thread over all rows in their order, so that the
+// result is the same for any number of threads and any block size.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +18,11 @@
 
 namespace sparring {
 
-// Columns of a layer whose numbers lie together. Weight (i, o) is at weight + i * in_stride +
-// o * out_stride, the bias of o at bias + o. A piece that reads nothing is its bias.
+// Adjacent columns of a layer, stored together in the flat weights. Weight (i, o) is at weight + i
+// * in_stride + o * out_stride, the bias of o at bias + o. A piece without inputs is its bias.
 struct Piece {
   int column, columns;
-  int reads;  // numbers from below, all of them or 0
+  int reads;  // number of inputs: all of the layer, or 0
   i64 weight, bias;
   i64 in_stride, out_stride;
 };
@@ -35,20 +34,20 @@ struct LayerShape {
 
 // Layers one after the other; the last one is the head, without an activation.
 struct TowerShape {
-  int head_column;  // where its head lies in what is put out
+  int head_column;  // first column of its head in the output
   std::vector<LayerShape> layers;
 };
 
 struct LayersShape {
   std::vector<FeatureRun> runs;  // empty: rows are numbers
   int numbers;                   // in a row
-  bool sparse;                   // multiply only what is not 0
+  bool sparse;                   // multiply nonzero features only
   Activation activation;
   int head_width;  // of all towers together
   std::vector<TowerShape> towers;
 };
 
-// A batch: bytes or numbers; row r is at place index[r], or r where there is no index.
+// A batch of byte rows or number rows; row r is at index[r], or at r without an index.
 struct RowsIn {
   const u8* obs;
   i64 obs_bytes;
@@ -57,43 +56,43 @@ struct RowsIn {
   const i64* index;
   int rows;
 
-  i64 place(int row) const { return index ? index[row] : row; }
+  i64 source(int row) const { return index ? index[row] : row; }
 
-  // Asks for a row of bytes that is read soon: picked ones lie anywhere.
-  void fetch(int row) const {
+  // Prefetches a byte row: rows of a shuffled batch are far apart in memory.
+  void prefetch(int row) const {
     constexpr i64 kLine = 64;
     if (!obs || row >= rows) return;
     for (i64 byte = 0; byte < obs_bytes; byte += kLine)
-      __builtin_prefetch(obs + place(row) * obs_bytes + byte);
+      __builtin_prefetch(obs + source(row) * obs_bytes + byte);
   }
 };
 
-// Whether the weights of a column lie together, as torch keeps them, instead of those of an input.
-inline bool lies_by_column(const LayerShape& layer) {
+// Whether the weights of a column are adjacent, as in torch, instead of those of an input.
+inline bool is_column_major(const LayerShape& layer) {
   for (const Piece& piece : layer.pieces)
     if (piece.reads) return piece.in_stride == 1;
   return false;
 }
 
-// A layer as products read it: weight (i, column) is row i of panel column / kPanel, which begins
+// A layer packed for products: weight (i, column) is row i of panel column / kPanel, which begins
 // at weight + panel * panel_step + i * row_step.
 struct PackedLayer {
   int in, out;  // panels
   i64 panel_step, row_step;
   Numbers weight;
-  Numbers turned;     // [in, out * kPanel, kPanel], once it is asked for
-  Numbers bias;       // [out * kPanel]
-  bool stale = true;  // `turned` is older than `weight`
+  Numbers transposed;  // transpose [in, out * kPanel, kPanel], made on demand
+  Numbers bias;        // [out * kPanel]
+  bool stale = true;   // `transposed` is older than `weight`
 };
 
-// What a batch leaves between layers, for blocks of `block` rows.
+// Activations of a batch between layers, in blocks of `block` rows.
 struct Between {
   int block = 0, blocks = 0;
-  Numbers input;                             // panels, where rows are widened
+  Numbers input;                             // panels of widened rows
   std::vector<std::vector<Numbers>> out;     // by tower and layer
-  std::vector<std::vector<Numbers>> before;  // of silu: what went in
+  std::vector<std::vector<Numbers>> before;  // inputs of silu
 
-  // Where a panel of a block begins, in numbers that lie in so many panels.
+  // Offset of a panel of a block, with `panels` panels per block.
   i64 at(int block_number, int panels, int panel) const {
     return (i64{block_number} * panels + panel) * block * kPanel;
   }
@@ -123,7 +122,7 @@ class Layers {
   const LayersShape& shape() const { return shape_; }
   int rows() const { return kept_.rows; }  // of the last batch that was kept
 
-  // Takes over weights; what they were changed to later is seen by the next time.
+  // Copies and packs the weights; later changes need another `Load`.
   class Load final : public Job {
    public:
     Load(Layers& layers, const f32* weights) : layers_(layers), weights_(weights) {
@@ -151,15 +150,15 @@ class Layers {
     ThreadPool::run_alone(job);
   }
 
-  // What the heads say, out [rows, head_width]. keep: `backward` follows.
+  // Outputs of the heads, out [rows, head_width]. keep: store activations for `Backward`.
   class Forward final : public Job {
    public:
     Forward(Layers& layers, const RowsIn& rows, f32* out, bool keep)
         : layers_(layers), rows_(rows), out_(out), keep_(keep), block_(block_for(rows.rows)) {
       if (!keep) return;
-      layers.make_room(layers.between_, block_, blocks());
+      layers.reserve_blocks(layers.between_, block_, blocks());
       layers.kept_ = rows;
-      layers.active_.resize(most(layers.active_.size(), static_cast<size_t>(blocks())));
+      layers.active_.resize(max(layers.active_.size(), static_cast<size_t>(blocks())));
     }
 
     int open(int phase) override { return phase == 0 ? blocks() : -1; }
@@ -177,8 +176,8 @@ class Layers {
     int block_;
   };
 
-  // Gradients of the weights and of the numbers that went in, of the batch that was kept, from
-  // those of what was put out [rows, head_width]. Either may be null. add: to what is there.
+  // Gradients of the weights and of the inputs for the stored batch, from the gradient of the
+  // outputs [rows, head_width]. Either may be null. add: add to the present gradients.
   class Backward final : public Job {
    public:
     Backward(Layers& layers, const f32* head_grad, f32* weight_grad, f32* input_grad, bool add)
@@ -187,7 +186,7 @@ class Layers {
           weight_grad_(weight_grad),
           input_grad_(input_grad),
           add_(add) {
-      layers.make_room(layers.delta_, layers.between_.block, blocks());
+      layers.reserve_blocks(layers.delta_, layers.between_.block, blocks());
       plan();
     }
 
@@ -201,7 +200,7 @@ class Layers {
    private:
     static constexpr int kIn = 2, kOut = 4;  // panels of a tile, at most
 
-    // Panels of a layer's weights whose gradients are summed together.
+    // Panels of a layer's weights whose gradients one chunk sums.
     struct Tile {
       size_t tower, layer;
       int in, in_count, out, out_count;
@@ -211,7 +210,7 @@ class Layers {
       return block ? (layers_.kept_.rows + block - 1) / block : 0;
     }
     int count(int block) const {
-      return least(layers_.between_.block, layers_.kept_.rows - block * layers_.between_.block);
+      return min(layers_.between_.block, layers_.kept_.rows - block * layers_.between_.block);
     }
     void plan();
     void turn(const Unit& unit);
@@ -221,7 +220,7 @@ class Layers {
     void dense_tile(const Tile& tile);
     void sparse_tile(const Tile& tile);
     void store(const LayerShape& layer, int in_panel, int out_panel, const f32* sum, i64 stride,
-               bool turned);
+               bool transposed);
     void add_bias(const Tile& tile, int block, f32* sums);
     void store_bias(const Tile& tile, const f32* sums);
 
@@ -235,18 +234,18 @@ class Layers {
   };
 
  private:
-  // So many that few threads are busy to the end, and small enough to stay near.
+  // Enough blocks to balance the threads, and small enough for the cache.
   static int block_for(int rows) {
-    constexpr int kMost = 96, kLeast = 16, kBlocks = 8;
-    const int blocks = (rows + kMost * kBlocks - 1) / (kMost * kBlocks) * kBlocks;
-    return most(kLeast, (rows + blocks - 1) / most(blocks, 1));
+    constexpr int kMaxRows = 96, kMinRows = 16, kBlocks = 8;
+    const int blocks = (rows + kMaxRows * kBlocks - 1) / (kMaxRows * kBlocks) * kBlocks;
+    return max(kMinRows, (rows + blocks - 1) / max(blocks, 1));
   }
 
   static void pack(const LayerShape& layer, const f32* weights, int panel, PackedLayer& to);
-  void make_room(Between& between, int block, int blocks) const;
+  void reserve_blocks(Between& between, int block, int blocks) const;
   void widen(const RowsIn& rows, int row, f32* panels, i64 step) const;
 
-  // Room for one block, for a thread that keeps nothing.
+  // Memory for one block, for a forward pass without `keep`.
   struct Scratch {
     Between between;
     ActiveRows active;
@@ -267,8 +266,8 @@ class Layers {
 inline void Layers::pack(const LayerShape& layer, const f32* weights, int panel, PackedLayer& to) {
   f32* rows = to.weight.data() + panel * to.panel_step;
   for (const Piece& piece : layer.pieces) {
-    const int from = most(piece.column, panel * kPanel);
-    const int end = least(piece.column + piece.columns, (panel + 1) * kPanel);
+    const int from = max(piece.column, panel * kPanel);
+    const int end = min(piece.column + piece.columns, (panel + 1) * kPanel);
     if (from >= end) continue;
     const int skipped = from - piece.column, count = end - from;
     copy_numbers(to.bias.data() + from, weights + piece.bias + skipped, count);
@@ -278,14 +277,14 @@ inline void Layers::pack(const LayerShape& layer, const f32* weights, int panel,
   }
 }
 
-inline void Layers::make_room(Between& between, int block, int blocks) const {
+inline void Layers::reserve_blocks(Between& between, int block, int blocks) const {
   if (between.block == block && between.blocks >= blocks && !between.out.empty()) return;
   between.block = block;
   between.blocks = blocks;
-  // Contents do not matter: what is filled up with zeros is written with every batch.
-  const auto room = [&](Numbers& numbers, int panels) {
+  // Contents do not matter: padding is written with every batch.
+  const auto reserve = [&](Numbers& numbers, int panels) {
     numbers.resize(static_cast<size_t>(
-        most<i64>(between.at(blocks, panels, 0), static_cast<i64>(numbers.size()))));
+        max<i64>(between.at(blocks, panels, 0), static_cast<i64>(numbers.size()))));
   };
   between.out.resize(packed_.size());
   between.before.resize(packed_.size());
@@ -293,27 +292,27 @@ inline void Layers::make_room(Between& between, int block, int blocks) const {
     between.out[t].resize(packed_[t].size());
     between.before[t].resize(packed_[t].size());
     for (size_t l = 0; l < packed_[t].size(); ++l) {
-      room(between.out[t][l], packed_[t][l].out);
-      if (shape_.activation == Activation::kSilu) room(between.before[t][l], packed_[t][l].out);
+      reserve(between.out[t][l], packed_[t][l].out);
+      if (shape_.activation == Activation::kSilu) reserve(between.before[t][l], packed_[t][l].out);
     }
   }
-  if (!shape_.sparse) room(between.input, panels_of(shape_.numbers));
+  if (!shape_.sparse) reserve(between.input, panels_of(shape_.numbers));
 }
 
-// The numbers of a row into panels that are `step` apart.
+// Widens a row into panels that are `step` apart.
 inline void Layers::widen(const RowsIn& rows, int row, f32* panels, i64 step) const {
   const int numbers = shape_.numbers;
   const bool bytes = !shape_.runs.empty();
-  const f32* from = bytes ? nullptr : rows.numbers + rows.place(row) * rows.number_stride;
+  const f32* from = bytes ? nullptr : rows.numbers + rows.source(row) * rows.number_stride;
   for (int p = 0; p < panels_of(numbers); ++p) {
-    const int count = bytes ? 0 : least(kPanel, numbers - p * kPanel);
+    const int count = bytes ? 0 : min(kPanel, numbers - p * kPanel);
     if (count) copy_numbers(panels + p * step, from + p * kPanel, count);
     for (int i = count; i < kPanel; ++i) panels[p * step + i] = 0;
   }
   if (!bytes) return;
   static thread_local ActiveRows active;
   active.clear();
-  active.add(rows.obs + rows.place(row) * rows.obs_bytes, plan_);
+  active.add(rows.obs + rows.source(row) * rows.obs_bytes, plan_);
   const ActiveBlock listed = active.view();
   for (int k = 0; k < listed.end[0]; ++k)
     panels[listed.index[k] / kPanel * step + listed.index[k] % kPanel] = listed.value[k];
@@ -333,16 +332,16 @@ inline void Layers::give_back(std::unique_ptr<Scratch> scratch) {
 }
 
 inline void Layers::Forward::run(int, int block) {
-  const int count = least(block_, rows_.rows - block * block_);
+  const int count = min(block_, rows_.rows - block * block_);
   if (keep_)
     return pass(block, count, layers_.between_, block, layers_.active_[static_cast<size_t>(block)]);
   std::unique_ptr<Scratch> scratch = layers_.borrow();
-  layers_.make_room(scratch->between, block_, 1);
+  layers_.reserve_blocks(scratch->between, block_, 1);
   pass(block, count, scratch->between, 0, scratch->active);
   layers_.give_back(std::move(scratch));
 }
 
-// One block through all layers, to a place in `between`.
+// Runs one block through all layers; its activations become block `place` of `between`.
 inline void Layers::Forward::pass(int block, int count, Between& between, int place,
                                   ActiveRows& active) {
   const LayersShape& shape = layers_.shape_;
@@ -351,9 +350,9 @@ inline void Layers::Forward::pass(int block, int count, Between& between, int pl
   const int input_panels = panels_of(shape.numbers);
   active.clear();
   for (int r = 0; r < count; ++r) {
-    rows_.fetch(first + r + kAhead);
+    rows_.prefetch(first + r + kAhead);
     if (shape.sparse)
-      active.add(rows_.obs + rows_.place(first + r) * rows_.obs_bytes, layers_.plan_);
+      active.add(rows_.obs + rows_.source(first + r) * rows_.obs_bytes, layers_.plan_);
     else
       layers_.widen(rows_, first + r,
                     between.input.data() + between.at(place, input_panels, 0) + i64{r} * kPanel,
@@ -386,7 +385,7 @@ inline void Layers::Forward::pass(int block, int count, Between& between, int pl
     for (int r = 0; r < count; ++r)
       for (int c = 0; c < width; c += kPanel)
         copy_numbers(out_ + i64{first + r} * shape.head_width + shape.towers[t].head_column + c,
-                     x + c / kPanel * step + i64{r} * kPanel, least(kPanel, width - c));
+                     x + c / kPanel * step + i64{r} * kPanel, min(kPanel, width - c));
   }
 }
 
@@ -396,7 +395,7 @@ inline void Layers::Backward::plan() {
     for (size_t l = 0; l < packed[t].size(); ++l) {
       PackedLayer& layer = layers_.packed_[t][l];
       if (layer.stale && (l || input_grad_)) {
-        layer.turned.resize(layer.weight.size());
+        layer.transposed.resize(layer.weight.size());
         layer.stale = false;
         for (int p = 0; p < layer.in; ++p) turns_.push_back({t, l, p});
       }
@@ -405,7 +404,7 @@ inline void Layers::Backward::plan() {
       const int deep = sparse ? layer.in : kIn;
       for (int o = 0; o < layer.out; o += kOut)
         for (int i = 0; i < layer.in; i += deep)
-          tiles_.push_back({t, l, i, least(deep, layer.in - i), o, least(kOut, layer.out - o)});
+          tiles_.push_back({t, l, i, min(deep, layer.in - i), o, min(kOut, layer.out - o)});
     }
 }
 
@@ -420,16 +419,17 @@ inline void Layers::Backward::run(int phase, int chunk) {
     dense_tile(tile);
 }
 
-// One panel of inputs of a layer's weights, with a row for every column.
+// Transposes one panel of inputs of a layer's weights.
 inline void Layers::Backward::turn(const Unit& unit) {
   PackedLayer& layer = layers_.packed_[unit.tower][unit.layer];
   for (int p = 0; p < layer.out; ++p)
-    turn_numbers(layer.weight.data() + p * layer.panel_step + unit.panel * kPanel * layer.row_step,
-                 layer.row_step, kPanel, kPanel,
-                 layer.turned.data() + (i64{unit.panel} * layer.out + p) * kPanel * kPanel, kPanel);
+    transpose(layer.weight.data() + p * layer.panel_step + unit.panel * kPanel * layer.row_step,
+              layer.row_step, kPanel, kPanel,
+              layer.transposed.data() + (i64{unit.panel} * layer.out + p) * kPanel * kPanel,
+              kPanel);
 }
 
-// Gradients in front of every layer, for one block of rows.
+// Gradients of the inputs of every layer, for one block of rows.
 inline void Layers::Backward::descend(int block) {
   static constexpr f32 kNone[kPanel] = {};
   const LayersShape& shape = layers_.shape_;
@@ -451,7 +451,8 @@ inline void Layers::Backward::descend(int block) {
         const i64 at = delta.at(block, packed.in, p);
         f32* to = l ? delta.out[t][l - 1].data() + at : held.data();
         wide().multiply(from, delta.block, rows, shape.towers[t].layers[l].out,
-                        packed.turned.data() + i64{p} * packed.out * kPanel * kPanel, kNone, to);
+                        packed.transposed.data() + i64{p} * packed.out * kPanel * kPanel, kNone,
+                        to);
         if (l)
           wide().slope(shape.activation, between.before[t][l - 1].data() + at,
                        between.out[t][l - 1].data() + at, to, i64{rows} * kPanel);
@@ -467,7 +468,7 @@ inline void Layers::Backward::descend_head(size_t tower, int block) {
   Between& delta = layers_.delta_;
   const int width = shape.layers.back().out, panels = layers_.packed_[tower].back().out;
   for (int p = 0; p < panels; ++p) {
-    const int columns = least(kPanel, width - p * kPanel);
+    const int columns = min(kPanel, width - p * kPanel);
     f32* to = delta.out[tower].back().data() + delta.at(block, panels, p);
     for (int r = 0; r < count(block); ++r, to += kPanel) {
       const i64 row = i64{block} * delta.block + r;
@@ -480,14 +481,14 @@ inline void Layers::Backward::descend_head(size_t tower, int block) {
 }
 
 inline void Layers::Backward::put_input_grad(size_t tower, int block, int panel, const f32* from) {
-  const int numbers = layers_.shape_.numbers, columns = least(kPanel, numbers - panel * kPanel);
+  const int numbers = layers_.shape_.numbers, columns = min(kPanel, numbers - panel * kPanel);
   for (int r = 0; r < count(block); ++r, from += kPanel) {
     f32* to = input_grad_ + (i64{block} * layers_.delta_.block + r) * numbers + i64{panel} * kPanel;
     for (int c = 0; c < columns; ++c) to[c] = (tower ? to[c] : 0) + from[c];
   }
 }
 
-// Sums over all rows for some panels of inputs and columns.
+// Weight gradients of some panels of inputs and columns, summed over all rows.
 inline void Layers::Backward::dense_tile(const Tile& tile) {
   constexpr i64 kSize = i64{kPanel} * kPanel;
   const size_t t = tile.tower, l = tile.layer;
@@ -496,7 +497,7 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
   const Between& between = layers_.between_;
   const Numbers& x = l ? between.out[t][l - 1] : between.input;
   const Numbers& delta = layers_.delta_.out[t][l];
-  const bool turned = lies_by_column(layer);
+  const bool transposed = is_column_major(layer);
   static thread_local Numbers sums;
   sums.assign(static_cast<size_t>(tile.in_count * tile.out_count * kSize), 0);
   f32 bias[kOut * kPanel] = {};
@@ -507,17 +508,17 @@ inline void Layers::Backward::dense_tile(const Tile& tile) {
       for (int o = 0; o < tile.out_count; ++o, sum += kSize) {
         const f32* below = x.data() + between.at(block, packed.in, tile.in + i);
         const f32* above = delta.data() + between.at(block, packed.out, tile.out + o);
-        wide().outer(turned ? above : below, turned ? below : above, count(block), sum);
+        wide().outer(transposed ? above : below, transposed ? below : above, count(block), sum);
       }
   }
   const f32* sum = sums.data();
   for (int i = 0; i < tile.in_count; ++i)
     for (int o = 0; o < tile.out_count; ++o, sum += kSize)
-      store(layer, tile.in + i, tile.out + o, sum, kPanel, turned);
+      store(layer, tile.in + i, tile.out + o, sum, kPanel, transposed);
   store_bias(tile, bias);
 }
 
-// All inputs of some panels of columns.
+// Weight gradients of all inputs for some panels of columns.
 inline void Layers::Backward::sparse_tile(const Tile& tile) {
   const PackedLayer& packed = layers_.packed_[tile.tower][0];
   const Numbers& delta = layers_.delta_.out[tile.tower][0];
@@ -538,17 +539,17 @@ inline void Layers::Backward::sparse_tile(const Tile& tile) {
   store_bias(tile, bias);
 }
 
-// sum: [inputs, columns] of these panels, or turned, with rows `stride` apart.
+// sum: [inputs, columns] of these panels, or its transpose, with rows `stride` apart.
 inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int out_panel,
-                                    const f32* sum, i64 stride, bool turned) {
-  const int first = out_panel * kPanel, inputs = least(kPanel, layer.in - in_panel * kPanel);
+                                    const f32* sum, i64 stride, bool transposed) {
+  const int first = out_panel * kPanel, inputs = min(kPanel, layer.in - in_panel * kPanel);
   for (const Piece& piece : layer.pieces) {
-    const int from = most(piece.column, first);
-    const int columns = least(piece.column + piece.columns, first + kPanel) - from;
+    const int from = max(piece.column, first);
+    const int columns = min(piece.column + piece.columns, first + kPanel) - from;
     if (!piece.reads || columns <= 0) continue;
     f32* to = weight_grad_ + piece.weight + in_panel * kPanel * piece.in_stride +
               (from - piece.column) * piece.out_stride;
-    if (turned)
+    if (transposed)
       put_matrix(sum + (from - first) * stride, stride, columns, inputs,
                  {to, piece.out_stride, piece.in_stride}, add_);
     else
@@ -557,8 +558,7 @@ inline void Layers::Backward::store(const LayerShape& layer, int in_panel, int o
   }
 }
 
-// The sums of a block's gradients by column, while they are near; only the first tile of a column
-// needs them.
+// Sums a block's gradients by column, for the bias; only the first tile of a column needs it.
 inline void Layers::Backward::add_bias(const Tile& tile, int block, f32* sums) {
   if (tile.in) return;
   const Between& delta = layers_.delta_;
@@ -572,8 +572,8 @@ inline void Layers::Backward::store_bias(const Tile& tile, const f32* sums) {
   if (tile.in) return;
   const int first = tile.out * kPanel, end = first + tile.out_count * kPanel;
   for (const Piece& piece : layers_.shape_.towers[tile.tower].layers[tile.layer].pieces) {
-    const int from = most(piece.column, first);
-    const int columns = least(piece.column + piece.columns, end) - from;
+    const int from = max(piece.column, first);
+    const int columns = min(piece.column + piece.columns, end) - from;
     if (columns > 0)
       put_matrix(sums + from - first, 0, 1, columns,
                  {weight_grad_ + piece.bias + from - piece.column, 0, 1}, add_);

@@ -1,5 +1,4 @@
-// Numbers in panels of kPanel columns: where they lie, and how they are copied from matrices and
-// back. Host only.
+// Matrices stored in panels of kPanel columns: copies from and to plain matrices. Host only.
 #pragma once
 
 #include <cstring>
@@ -10,20 +9,20 @@
 
 namespace sparring {
 
-// Begins where a cache line does, so that no vector lies on two of them.
+// Allocator that aligns to cache lines, so that no vector spans two of them.
 template <class T>
-struct OnLine {
+struct CacheLineAllocator {
   using value_type = T;
   static constexpr std::align_val_t kLine{64};
 
-  OnLine() = default;
+  CacheLineAllocator() = default;
   template <class U>
-  OnLine(const OnLine<U>&) {}
+  CacheLineAllocator(const CacheLineAllocator<U>&) {}
   T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kLine)); }
   void deallocate(T* at, size_t) { ::operator delete(at, kLine); }
-  bool operator==(const OnLine&) const { return true; }
+  bool operator==(const CacheLineAllocator&) const { return true; }
 };
-using Numbers = std::vector<f32, OnLine<f32>>;
+using Numbers = std::vector<f32, CacheLineAllocator<f32>>;
 
 inline int panels_of(int columns) { return (columns + kPanel - 1) / kPanel; }
 
@@ -42,8 +41,8 @@ inline void copy_numbers(f32* to, const f32* from, int count) {
   std::memcpy(to, from, sizeof(f32) * static_cast<size_t>(count));
 }
 
-// Four rows of four numbers become columns.
-inline void turn_fours(const f32* from, i64 from_stride, f32* to, i64 to_stride) {
+// Transposes four rows of four numbers.
+inline void transpose_four(const f32* from, i64 from_stride, f32* to, i64 to_stride) {
   using Index = int __attribute__((vector_size(16)));
   constexpr Index kLow{0, 4, 1, 5}, kHigh{2, 6, 3, 7}, kFirst{0, 1, 4, 5}, kSecond{2, 3, 6, 7};
   const Four a = load_four(from), b = load_four(from + from_stride);
@@ -56,25 +55,25 @@ inline void turn_fours(const f32* from, i64 from_stride, f32* to, i64 to_stride)
   store_four(to + 3 * to_stride, shuffled(ab_high, cd_high, kSecond));
 }
 
-// to [columns, rows] = from [rows, columns] turned.
-inline void turn_numbers(const f32* from, i64 from_stride, int rows, int columns, f32* to,
-                         i64 to_stride) {
+// to [columns, rows] = transpose of from [rows, columns].
+inline void transpose(const f32* from, i64 from_stride, int rows, int columns, f32* to,
+                      i64 to_stride) {
   const int whole_rows = rows & ~3, whole_columns = columns & ~3;
   for (int c = 0; c < whole_columns; c += 4)
     for (int r = 0; r < whole_rows; r += 4)
-      turn_fours(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
+      transpose_four(from + r * from_stride + c, from_stride, to + c * to_stride + r, to_stride);
   for (int r = 0; r < rows; ++r)
     for (int c = r < whole_rows ? whole_columns : 0; c < columns; ++c)
       to[c * to_stride + r] = from[r * from_stride + c];
 }
 
-// to [rows, columns], whose rows are `stride` apart and whose columns lie together.
+// Copies to `to` [rows, columns], whose rows are `stride` apart and whose columns are adjacent.
 inline void copy_matrix(const Matrix& from, int rows, int columns, f32* to, i64 stride) {
   if (from.column_stride == 1) {
     for (int r = 0; r < rows; ++r)
       copy_numbers(to + r * stride, from.at + r * from.row_stride, columns);
   } else if (from.row_stride == 1) {
-    turn_numbers(from.at, from.column_stride, columns, rows, to, stride);
+    transpose(from.at, from.column_stride, columns, rows, to, stride);
   } else {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c)
@@ -82,7 +81,7 @@ inline void copy_matrix(const Matrix& from, int rows, int columns, f32* to, i64 
   }
 }
 
-// The other way: a matrix becomes from [rows, columns], whose rows are `stride` apart. add: to it.
+// Copies from `from` [rows, columns], whose rows are `stride` apart, to a matrix; with `add` adds.
 inline void put_matrix(const f32* from, i64 stride, int rows, int columns, const MatrixOut& to,
                        bool add) {
   for (int r = 0; r < rows; ++r) {

@@ -1,5 +1,5 @@
-// Draws actions from a network's outputs: the fast twin of the masked categorical distribution and
-// of the Gaussian in src/sparring/nets/distribution.py. Host only.
+// Samples actions from a network's outputs, as the masked categorical distribution and the Gaussian
+// in src/sparring/nets/distribution.py. Host only.
 #pragma once
 
 #include <cmath>
@@ -15,7 +15,8 @@ struct Drawn {
   f32 log_probability;
 };
 
-// Softmax over the legal actions alone. With `greedy` the most probable one, ties to the lowest.
+// Samples from the softmax over the legal actions; with `greedy` the most probable one, the lowest
+// of equals.
 inline Drawn draw_masked(const f32* logits, const u8* mask, int actions, bool greedy, Rng& rng) {
   int best = -1;
   for (int a = 0; a < actions; ++a)
@@ -26,20 +27,20 @@ inline Drawn draw_masked(const f32* logits, const u8* mask, int actions, bool gr
     if (mask[a]) total += std::exp(static_cast<f64>(logits[a] - logits[best]));
   int chosen = best;
   if (!greedy) {
-    const f64 at = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * total;
-    f64 up_to = 0;
+    const f64 point = static_cast<f64>(rng.next()) * (1.0 / 4294967296.0) * total;
+    f64 cumulative = 0;
     for (int a = 0; a < actions; ++a) {
       if (!mask[a]) continue;
-      up_to += std::exp(static_cast<f64>(logits[a] - logits[best]));
+      cumulative += std::exp(static_cast<f64>(logits[a] - logits[best]));
       chosen = a;
-      if (up_to > at) break;
+      if (cumulative > point) break;
     }
   }
   const f64 log_probability = static_cast<f64>(logits[chosen] - logits[best]) - std::log(total);
   return {chosen, static_cast<f32>(log_probability)};
 }
 
-// Any legal action, each as likely as the others; 0 if there is none.
+// A uniformly random legal action; 0 if there is none.
 inline i32 any_legal(const u8* mask, int actions, Rng& rng) {
   int legal = 0;
   for (int a = 0; a < actions; ++a) legal += mask[a] != 0;
@@ -50,8 +51,8 @@ inline i32 any_legal(const u8* mask, int actions, Rng& rng) {
   return 0;
 }
 
-// One normal number per mean, `head` being means and then logarithms of spreads. Returns the
-// log-density. With `greedy` the means themselves.
+// Samples a Gaussian; `head` holds means, then log standard deviations. Returns the log-density.
+// With `greedy` the action is the means.
 inline f32 draw_gaussian(const f32* head, int numbers, bool greedy, Rng& rng, f32* action) {
   constexpr f64 kTau = 6.283185307179586;
   f64 log_density = 0, radius = 0, angle = 0;
@@ -61,7 +62,7 @@ inline f32 draw_gaussian(const f32* head, int numbers, bool greedy, Rng& rng, f3
       angle = kTau * static_cast<f64>(rng.next()) / 4294967296.0;
     }
     const f64 normal = greedy ? 0 : radius * (i % 2 ? std::sin(angle) : std::cos(angle));
-    const f64 log_std = least(most(head[numbers + i], kMinLogStd), kMaxLogStd);
+    const f64 log_std = min(max(head[numbers + i], kMinLogStd), kMaxLogStd);
     action[i] = static_cast<f32>(head[i] + normal * std::exp(log_std));
     log_density -= 0.5 * normal * normal + log_std + kHalfLogTau;
   }

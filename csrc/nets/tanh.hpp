@@ -18,7 +18,7 @@ class TanhJob final : public Job {
   }
 
   void run(int, int chunk) override {
-    const i64 end = least((chunk + 1) * kCount, count_);
+    const i64 end = min((chunk + 1) * kCount, count_);
     const i64 first = chunk * kCount;
     if (out_ != in_)
       std::memcpy(out_ + first, in_ + first, sizeof(f32) * static_cast<size_t>(end - first));

@@ -1,6 +1,6 @@
-// The inner loops of layers on a CPU, for the widest vectors that the machine has: the extension is
-// compiled for every machine of its kind, and chooses when it runs. All of them add in the same
-// order; `gather` gives the same bits on every x86. Host only.
+// Inner loops of layers on a CPU for several vector widths; the widest that the machine has is
+// chosen at run time. All widths add in the same order; `gather` gives the same bits on every x86.
+// Host only.
 #pragma once
 
 #include <array>
@@ -16,10 +16,10 @@
 
 namespace sparring {
 
-// Four neighboring columns.
+// Four adjacent columns.
 using Four = f32 __attribute__((vector_size(16)));
 
-// On ARM by name: compilers move what is copied as bytes through other registers, and run out.
+// On ARM by intrinsics: with memcpy compilers use other registers and run out of them.
 inline Four load_four(const f32* at) {
 #if defined(__ARM_NEON)
   return vld1q_f32(at);
@@ -38,15 +38,15 @@ inline void store_four(f32* at, const Four& four) {
 #endif
 }
 
-// The numbers of both vectors, beside each other, at these places.
+// Selects from the concatenation of both vectors by index.
 template <class Index>
-inline Four shuffled(const Four& a, const Four& b, const Index& places) {
+inline Four shuffled(const Four& a, const Four& b, const Index& indices) {
 #if defined(__clang__)
-  Four made;
-  for (int i = 0; i < 4; ++i) made[i] = places[i] < 4 ? a[places[i]] : b[places[i] - 4];
-  return made;
+  Four selected;
+  for (int i = 0; i < 4; ++i) selected[i] = indices[i] < 4 ? a[indices[i]] : b[indices[i] - 4];
+  return selected;
 #else
-  return __builtin_shuffle(a, b, places);
+  return __builtin_shuffle(a, b, indices);
 #endif
 }
 
@@ -59,16 +59,16 @@ inline Four fused(const Four& sum, f32 value, const Four& from) {
 #endif
 }
 
-inline constexpr int kPanel = 32;  // columns come in multiples of it, and lie together
+inline constexpr int kPanel = 32;  // adjacent columns; numbers of columns are multiples of it
 
-// The features of one row that are not 0.
+// The nonzero features of one row.
 struct Active {
   const int* index;
   const f32* value;
   int count;
 };
 
-// The same of many rows, one after the other; end[r] is where row r's stop.
+// The nonzero features of many rows, one after the other; end[r] is the end of row r's.
 struct ActiveBlock {
   const int* index;
   const f32* value;
@@ -76,7 +76,7 @@ struct ActiveBlock {
   int rows;
 };
 
-// The same by feature: those from end[f - 1] on are the rows in which feature f is not 0.
+// The same sorted by feature: entries end[f - 1]..end[f] - 1 are the rows with a nonzero feature f.
 struct RowsOfFeatures {
   const int* row;
   const f32* value;
@@ -84,20 +84,19 @@ struct RowsOfFeatures {
   int features;
 };
 
-// Which feature the bytes of an observation are, and by what they are divided. All arrays have room
-// for a multiple of kByteGroup.
+// Feature and divisor of every observation byte. The lengths of arrays are multiples of kByteGroup.
 struct ByteTable {
   int bytes;
   const int* feature;  // -1: none
   const f32* divisor;
-  const u8* divides;  // by group: whether a divisor is not 1
+  const u8* divides;  // by group: whether any divisor is not 1
 };
 inline constexpr int kByteGroup = 16;
 
 enum class Activation : int { kRelu, kTanh, kSilu };
 
 struct Wide {
-  // out = bias + the sum over active features of value * weight[index], for so many columns of a
+  // out = bias + the sum over nonzero features of value * weight[index], for `columns` columns of a
   // matrix whose rows are `stride` numbers apart.
   void (*gather)(const Active& active, const f32* weight, int stride, int columns, const f32* bias,
                  f32* out);
@@ -108,27 +107,27 @@ struct Wide {
   // [depth, kPanel]. x lies in panels too, [depth / kPanel, stride, kPanel].
   void (*multiply)(const f32* x, i64 stride, int rows, int depth, const f32* weight,
                    const f32* bias, f32* out);
-  // sum [kPanel, kPanel] += x [rows, kPanel] turned, times delta [rows, kPanel].
+  // sum [kPanel, kPanel] += transpose of x [rows, kPanel], times delta [rows, kPanel].
   void (*outer)(const f32* x, const f32* delta, int rows, f32* sum);
   // sum [kPanel] += the rows of delta [rows, kPanel].
   void (*add_rows)(const f32* delta, int rows, f32* sum);
-  // What `multiply` does of a layer whose x is given by its active features: out lies in panels,
-  // `step` numbers apart, weight is [features, columns].
+  // `multiply` for a layer whose x is given by nonzero features: out is in panels `step` numbers
+  // apart, weight is [features, columns].
   void (*gather_rows)(const ActiveBlock& active, const f32* weight, int columns, const f32* bias,
                       f32* out, i64 step);
-  // And what `outer` does: sum [features, panels * kPanel] += value * delta, which lies as out
-  // does.
+  // `outer` for such a layer: sum [features, panels * kPanel] += value * delta, which is in panels
+  // as out is.
   void (*scatter_rows)(const RowsOfFeatures& active, const f32* delta, i64 step, int panels,
                        f32* sum);
-  // Lists the bytes of a row that are not 0 and returns how many. Writes up to kByteGroup more.
+  // Lists the nonzero bytes of a row and returns their number. Writes up to kByteGroup more.
   int (*list_bytes)(const u8* row, const ByteTable& table, int* index, f32* value);
-  // The functions between layers, in place, and a gradient times their slope. `out` is what came
-  // out; silu alone needs `in`, what went in. Every width gives the same bits.
+  // Activation in place, and a gradient times the activation's derivative. `out` is the
+  // activation's output; only silu needs its input `in`. Every width gives the same bits.
   void (*activate)(Activation kind, f32* x, i64 count);
   void (*slope)(Activation kind, const f32* in, const f32* out, f32* grad, i64 count);
 };
 
-// A name for SPARRING_KERNELS, and the inner loops that it stands for.
+// Inner loops, with their name for SPARRING_KERNELS.
 struct Kernels {
   const char* name;
   Wide wide;
@@ -167,13 +166,13 @@ namespace wide16 {
   }
 
 #if defined(__wasm__)
-// A module has one kind of vectors; what it does not call is left out of it.
+// A WebAssembly module has one vector width.
 inline const Wide& wide() {
   static constexpr Wide kOnly = SPARRING_WIDE(wide4);
   return kOnly;
 }
 #else
-// Those that this machine can run, the widest last.
+// Inner loops that this machine can run, the widest last.
 inline const std::vector<Kernels>& kernels_here() {
   static const std::vector<Kernels> found = [] {
     std::vector<Kernels> all;
@@ -192,15 +191,15 @@ inline const std::vector<Kernels>& kernels_here() {
   return found;
 }
 
-// By vectors of at most so many numbers; tests compare them.
+// Inner loops for vectors of at most `lanes` numbers; tests compare them.
 inline Wide wide_of(int lanes) {
   const std::vector<Kernels>& all = kernels_here();
   const size_t want = lanes >= 16 ? 2 : lanes >= 8 ? 1 : 0;
   return all[want < all.size() ? want : all.size() - 1].wide;
 }
 
-// The widest, or what SPARRING_KERNELS names; null if this machine has no such kernels. Beside amx
-// (nets/amx.hpp), which multiplies only, the widest do the rest.
+// The widest, or the one that SPARRING_KERNELS names; null if this machine does not have it. With
+// amx (nets/amx.hpp), which only multiplies, the widest do the rest.
 inline const Kernels* chosen_kernels() {
   static const Kernels* const chosen = []() -> const Kernels* {
     const char* name = std::getenv("SPARRING_KERNELS");

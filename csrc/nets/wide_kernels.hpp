@@ -1,6 +1,6 @@
-// Sums over the columns of a matrix, in vectors of SPARRING_LANES numbers. nets/wide.hpp includes
-// this file once for every kind of vector that a machine may have, each time in a namespace of its
-// own and with SPARRING_TARGET naming the instructions. No include guard, therefore.
+// Inner loops in vectors of SPARRING_LANES numbers. nets/wide.hpp includes this file once for every
+// vector width, each time in another namespace and with SPARRING_TARGET naming the instructions; so
+// it has no include guard.
 
 using Vec = f32 __attribute__((vector_size(4 * SPARRING_LANES)));
 inline constexpr int kLanes = SPARRING_LANES;
@@ -24,7 +24,7 @@ SPARRING_TARGET inline void store_vec(f32* at, const Vec& vec) {
 #endif
 }
 
-// sum + by * from. Products and sums are rounded apart, or together where ARM always did so.
+// sum + by * from. Products and sums are rounded separately, except on ARM (fused).
 SPARRING_TARGET inline void add_product(Vec& sum, f32 by, const Vec& from) {
 #if SPARRING_LANES == 4
   sum = fused(sum, by, from);
@@ -61,7 +61,7 @@ SPARRING_TARGET inline void gather(const Active& active, const f32* weight, int 
     gather_columns<kPanel / kLanes>(active, weight + column, stride, bias + column, out + column);
 }
 
-// The same, rounded once wherever the machine can. Nothing else has to give the same bits.
+// The same with fused multiply-add where the machine has it: its bits may differ between machines.
 SPARRING_TARGET inline void add_fused(Vec& sum, f32 by, const Vec& from) {
 #if SPARRING_LANES == 16
   sum = _mm512_fmadd_ps(_mm512_set1_ps(by), from, sum);
@@ -82,7 +82,7 @@ SPARRING_TARGET inline void product_tile(const f32* x, int depth, const f32* pan
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) left[r] = from, right[r] = beside;
   for (int k = 0; k < depth; ++k, panel += kPanel) {
-    // Weights of many networks do not stay near; what lies behind the end is never read.
+    // Weights of many networks do not fit the cache; a prefetch beyond the end does no harm.
     __builtin_prefetch(panel + kAhead * kPanel);
     __builtin_prefetch(panel + kAhead * kPanel + kPanel / 2);
     std::memcpy(&from, panel, sizeof from);
@@ -135,7 +135,7 @@ SPARRING_TARGET inline void multiply_tile(const f32* x, i64 stride, int depth, c
 #pragma GCC unroll 4
     for (int c = 0; c < kVecs; ++c) sum[r][c] = from[c];
   for (; depth > 0; depth -= kPanel, x += stride * kPanel) {
-    const int count = least(depth, kPanel);
+    const int count = min(depth, kPanel);
     for (int k = 0; k < count; ++k, weight += kPanel) {
 #pragma GCC unroll 4
       for (int c = 0; c < kVecs; ++c) from[c] = load_vec(weight + c * kLanes);
@@ -151,7 +151,7 @@ SPARRING_TARGET inline void multiply_tile(const f32* x, i64 stride, int depth, c
     for (int c = 0; c < kVecs; ++c) store_vec(out + r * kPanel + c * kLanes, sum[r][c]);
 }
 
-// What the registers hold beside the factors.
+// Sums that fit into registers beside the factors.
 inline constexpr int kTileVecs = kLanes == 4 ? 4 : 2;
 inline constexpr int kTileRows = kLanes == 16 ? 12 : kLanes == 8 ? 6 : 5;
 
@@ -162,7 +162,7 @@ constexpr auto multiply_tiles(std::integer_sequence<int, kRows...>) {
   return std::array<MultiplyTile, sizeof...(kRows)>{multiply_tile<kRows + 1, kTileVecs>...};
 }
 
-// Rows are split into tiles of nearly the same height: low ones would wait for their sums.
+// Rows are split into tiles of nearly equal height: low tiles would stall on their sums.
 SPARRING_TARGET inline void multiply(const f32* x, i64 stride, int rows, int depth,
                                      const f32* weight, const f32* bias, f32* out) {
   static constexpr auto kTiles = multiply_tiles(std::make_integer_sequence<int, kTileRows>());

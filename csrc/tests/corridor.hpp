@@ -39,7 +39,7 @@ struct Game {
   SPARRING_FN void observe(const Config&, int, u8* out) const { out[0] = static_cast<u8>(steps); }
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result) {
     doors += actions[0];
-    result.pay(0, 0, static_cast<f32>(actions[0]));
+    result.add_reward(0, 0, static_cast<f32>(actions[0]));
     if (++steps == config.length) result.terminate(0);
   }
 

@@ -65,10 +65,10 @@ struct Game {
     ++steps;
     for (int s = 0; s < 2; ++s) {
       const f32 miss = actions[s].value[1] - actions[1 - s].value[0];
-      result.pay(1, s, miss < 0 ? miss : -miss);
+      result.add_reward(1, s, miss < 0 ? miss : -miss);
     }
     if (marker >= config.reach || marker <= -config.reach) {
-      for (int s = 0; s < 2; ++s) result.pay(0, s, score(config, s));
+      for (int s = 0; s < 2; ++s) result.add_reward(0, s, score(config, s));
       result.terminate(0);
     } else if (steps >= config.limit) {
       result.truncate(1);

@@ -137,7 +137,7 @@ class MutatedStates {
         u8* at = reinterpret_cast<u8*>(&config) + field.offset;
         for (int i = 0; i < field.count; ++i, at += 4) {
           if (rng.below(2)) continue;  // its default
-          const f64 span = least(field.high - field.low, 1000.0);
+          const f64 span = min(field.high - field.low, 1000.0);
           const i32 whole = static_cast<i32>(field.low) + rng.below(static_cast<int>(span) + 1);
           const f32 real = static_cast<f32>(field.low + span * f64{rng.uniform()});
           if (field.type == Type::kF32)
@@ -191,7 +191,7 @@ class MutatedStates {
       if (rng.below(2)) return {field.offset, size_of(field.type) * field.count};
     }
     const int at = rng.below(size);
-    return {at, 1 + rng.below(least(size - at, 64))};
+    return {at, 1 + rng.below(min(size - at, 64))};
   }
 
   static bool over(const State<G>& state) { return state.terminated() || state.truncated(); }

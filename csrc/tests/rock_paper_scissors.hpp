@@ -47,7 +47,7 @@ struct Game {
     for (int at = 0; at < 2; ++at) shown[at] = static_cast<u8>(1 + actions[at]);
     const int ahead = (actions[0] - actions[1] + 3) % 3;
     won = static_cast<i8>(ahead == 0 ? 0 : ahead == 1 ? 1 : -1);
-    for (int at = 0; at < 2; ++at) result.pay(0, at, static_cast<f32>(at == 0 ? won : -won));
+    for (int at = 0; at < 2; ++at) result.add_reward(0, at, static_cast<f32>(at == 0 ? won : -won));
     result.terminate(0);
   }
 

@@ -54,7 +54,7 @@ struct Game {
   SPARRING_FN void step(const Config& config, const Action* actions, Rng&, Result& result) {
     if (turn(config) > config.blanks && actions[0] == signal[mover]) {
       right[mover] = 1;
-      result.pay(0, mover, 1.0f);
+      result.add_reward(0, mover, 1.0f);
     }
     mover = static_cast<u8>((mover + 1) % config.seats);
     if (++decisions == config.seats * (config.blanks + 2)) {
@@ -80,7 +80,7 @@ struct Game {
   }
   SPARRING_FN static int last(const Config& config) {
     const int asked = config.seats * (config.blanks + 2);
-    return config.limit ? least(config.limit, asked) : asked;
+    return config.limit ? min(config.limit, asked) : asked;
   }
   void bounds(const Config& config, Bounds& bounds) const {
     bounds.within("decisions", decisions, 0, last(config));

@@ -71,45 +71,48 @@ struct Game {
       return;
     }
     const bool climbs = actions[0] == kClimb;
-    result.pay(kStep, 0, step_pay(goal - height, climbs));
+    result.add_reward(kStep, 0, step_pay(goal - height, climbs));
     climbed = static_cast<u8>(climbed | climbs << step_number);
     height = static_cast<u8>(height + climbs);
     if (++step_number < config.steps) return;
-    result.pay(kReached, 0, height == goal ? 1.0f : 0.0f);
-    result.recorder.record(0, 1u | static_cast<u32>(goal << 1 | climbed << 9 | config.steps << 17));
+    result.add_reward(kReached, 0, height == goal ? 1.0f : 0.0f);
+    result.recorder.record_goal(
+        0, 1u | static_cast<u32>(goal << 1 | climbed << 9 | config.steps << 17));
     ++flight;
     step_number = height = climbed = 0;
     goal = 255;
     if (flight < config.flights) return;
-    result.pay(kFlights, 0, 1.0f);
+    result.add_reward(kFlights, 0, 1.0f);
     result.terminate(0);
   }
 
-  SPARRING_FN static GoalRow goal_row(const Config&, const u8* obs) {
+  SPARRING_FN static GoalDecision goal_decision(const Config&, const u8* obs) {
     const bool pursues = obs[byte("pursues")];
     return {.role = pursues,
             .stage = obs[byte("flight")] * kStages + obs[byte("step")],
-            .asks = !pursues};
+            .sets_goal = !pursues};
   }
-  SPARRING_FN static int made(u32 record) { return static_cast<int>(record >> 1 & 255); }
-  SPARRING_FN static int achieved(u32 record) { return popcount(record >> 9 & 255); }
+  SPARRING_FN static int desired_goal(u32 goal_result) {
+    return static_cast<int>(goal_result >> 1 & 255);
+  }
+  SPARRING_FN static int achieved_goal(u32 goal_result) { return popcount(goal_result >> 9 & 255); }
   SPARRING_FN static int goal_action(int to) { return to; }
   SPARRING_FN static void set_goal(const Config&, u8* obs, int to) {
     obs[byte("goal")] = static_cast<u8>(to);
   }
-  SPARRING_FN static bool goal_pays(int part) { return part != kFlights; }
-  SPARRING_FN static f32 paid_for(const Config&, const f32* weight, int role, u32 record, int to,
-                                  int from, int until) {
+  SPARRING_FN static bool is_goal_reward(int part) { return part != kFlights; }
+  SPARRING_FN static f32 goal_reward(const Config&, const f32* weight, int role, u32 goal_result,
+                                     int to, int from, int until) {
     const int first = from % kStages, end = until - (from - first);
-    const int steps = static_cast<int>(record >> 17 & 15);
-    f32 paid = 0;
+    const int steps = static_cast<int>(goal_result >> 17 & 15);
+    f32 reward = 0;
     int high = 0;
-    for (int s = 0; s < least(steps, end); ++s) {
-      const bool climbs = record >> (9 + s) & 1;
-      if (s >= first) paid += weight[kStep * kRoles + role] * step_pay(to - high, climbs);
+    for (int s = 0; s < min(steps, end); ++s) {
+      const bool climbs = goal_result >> (9 + s) & 1;
+      if (s >= first) reward += weight[kStep * kRoles + role] * step_pay(to - high, climbs);
       high += climbs;
     }
-    return end > steps && high == to ? paid + weight[kReached * kRoles + role] : paid;
+    return end > steps && high == to ? reward + weight[kReached * kRoles + role] : reward;
   }
 
 #if SPARRING_HOST

@@ -20,7 +20,7 @@ static_assert(sizeof(Cage2) <= 128, "two cache lines");
 struct Reward {
   f32 value = 0;
   f32 weight[4] = {1, 1, 1, 0};
-  Result result() { return {.reward = &value, .weight = weight, .roles = 1, .wanted = 7}; }
+  Result result() { return {.reward = &value, .weight = weight, .roles = 1, .active_parts = 7}; }
 };
 
 // Plays one step; returns the reward in tenths.
@@ -229,7 +229,7 @@ void orders_of_repair() {
   const auto paid = [&](int action) {
     reward.value = 0;
     Result result = reward.result();
-    result.wanted = 1u << kOrderKept;
+    result.active_parts = 1u << kOrderKept;
     game.step(config, &action, chance, result);
     return static_cast<int>(reward.value);
   };

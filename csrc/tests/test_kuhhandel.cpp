@@ -40,7 +40,7 @@ void packed_money() {
       cards += count_of(a, d);
       tens += count_of(a, d) * kTens[d];
       fits &= count_of(b, d) <= count_of(a, d);
-      CHECK_EQUAL(count_of(left, d), most(0, count_of(a, d) - count_of(b, d)));
+      CHECK_EQUAL(count_of(left, d), max(0, count_of(a, d) - count_of(b, d)));
     }
     CHECK_EQUAL(cards_in(a), cards);
     CHECK_EQUAL(tens_in(a), tens);
@@ -173,7 +173,7 @@ void dealers_draw_alike() {
     Rng chance(7, number, 1, Stream::kChance), rng(7, number, 1, Stream::kBots);
     f32 reward[kPlayers * 2] = {}, weight[64] = {};
     u8 extra[kEvents * kEventBytes] = {};
-    Result result{.reward = reward, .weight = weight, .roles = 2, .wanted = 0};
+    Result result{.reward = reward, .weight = weight, .roles = 2, .active_parts = 0};
     game.reset(config, chance, extra);
     while (!result.over()) {
       Legal<KuhhandelGame> legal;

@@ -64,7 +64,7 @@ struct Bare {
 
   Result step(const typename G::Action* actions) {
     reward[0] = reward[1] = 0;
-    Result result{.reward = reward, .weight = weight, .roles = 1, .wanted = 15};
+    Result result{.reward = reward, .weight = weight, .roles = 1, .active_parts = 15};
     game.step(config, actions, rng, result);
     return result;
   }

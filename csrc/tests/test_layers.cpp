@@ -122,8 +122,8 @@ void check_lists(const Wide& wide) {
   for (int r = 0; r < 40; ++r) {
     const u8* row = bytes.data() + r * kRowBytes;
     wanted.read(row, runs);
-    std::vector<int> index(plan.room());
-    Numbers value(plan.room());
+    std::vector<int> index(plan.capacity());
+    Numbers value(plan.capacity());
     const size_t count =
         static_cast<size_t>(wide.list_bytes(row, plan.table(), index.data(), value.data()));
     CHECK_EQUAL(count, wanted.index.size());
@@ -215,10 +215,10 @@ Found pass(const LayersShape& shape, const RowsIn& rows, const Numbers& weights,
     run(load);
     Layers::Forward forward(layers, some, found.out.data(), true);
     run(forward);
-    const Numbers said = found.out;
+    const Numbers outputs = found.out;
     Layers::Forward unkept(layers, rows, found.out.data(), false);
     run(unkept);
-    CHECK(std::equal(said.begin(), said.begin() + count * shape.head_width, found.out.begin()));
+    CHECK(std::equal(outputs.begin(), outputs.begin() + count * shape.head_width, found.out.begin()));
     Layers::Backward backward(layers, head_grad.data(), found.weight_grad.data(),
                               found.input_grad.data(), false);
     run(backward);
@@ -228,7 +228,7 @@ Found pass(const LayersShape& shape, const RowsIn& rows, const Numbers& weights,
 
 // What one tower puts out and hands down for one row, in double.
 void pass_plainly(const LayersShape& shape, const TowerShape& tower, const Doubles& row,
-                  const Numbers& weights, const f32* head_grad, const f32* said, Doubles& grad,
+                  const Numbers& weights, const f32* head_grad, const f32* outputs, Doubles& grad,
                   Doubles& input_grad) {
   static_cast<void>(shape);
   std::vector<Doubles> x{row};
@@ -246,7 +246,7 @@ void pass_plainly(const LayersShape& shape, const TowerShape& tower, const Doubl
       }
     x.push_back(out);
   }
-  for (size_t c = 0; c < x.back().size(); ++c) CHECK(near(said[c], x.back()[c], 1e-4));
+  for (size_t c = 0; c < x.back().size(); ++c) CHECK(near(outputs[c], x.back()[c], 1e-4));
   Doubles delta(head_grad, head_grad + tower.layers.back().out);
   for (size_t l = tower.layers.size(); l-- > 0;) {
     Doubles below(x[l].size());

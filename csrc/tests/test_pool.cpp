@@ -19,10 +19,10 @@
 using namespace sparring;
 
 template <class G>
-std::vector<u64> digests(i64 games, int threads, int slots, int parts, int steps) {
+std::vector<u64> digests(i64 games, int threads, int groups, int parts, int steps) {
   std::vector<std::unique_ptr<Pool<G>>> pools;
   for (int p = 0; p < parts; ++p) {
-    PoolOptions options{.games = games / parts, .seed = 42, .threads = threads, .slots = slots};
+    PoolOptions options{.games = games / parts, .seed = 42, .threads = threads, .groups = groups};
     options.first_game = static_cast<u32>(p * games / parts);
     pools.push_back(std::make_unique<Pool<G>>(typename G::Config{}, options));
     pools.back()->reset();
@@ -32,13 +32,13 @@ std::vector<u64> digests(i64 games, int threads, int slots, int parts, int steps
   for (int step = 0; step < steps; ++step) {
     u64 sum = 0;
     for (auto& pool : pools) {
-      for (int slot = 0; slot < slots; ++slot) {
-        pool->sample(slot, actions.data());
-        CHECK(pool->accept(slot, actions.data()).game < 0);
-        if (slots > 1) pool->send(slot);
+      for (int group = 0; group < groups; ++group) {
+        pool->sample(group, actions.data());
+        CHECK(pool->accept(group, actions.data()).game < 0);
+        if (groups > 1) pool->send(group);
       }
-      if (slots == 1) pool->step_all();
-      for (int slot = 0; slot < slots && slots > 1; ++slot) pool->recv(slot);
+      if (groups == 1) pool->step_all();
+      for (int group = 0; group < groups && groups > 1; ++group) pool->recv(group);
       sum += pool->digest();
     }
     sums.push_back(sum);
@@ -67,16 +67,16 @@ void a_refusal_changes_nothing() {
   }
   pool.sample(0, actions.data());
   const StateBytes at = pool.state().bytes();
-  const std::vector<u8> before(at.tables, at.tables + 4096 * at.table_bytes);
+  const std::vector<u8> before(at.envs, at.envs + 4096 * at.env_bytes);
   for (i32 wrong : {-1, 86, 1 << 30, 50}) {
     std::vector<i32> bad = actions;
     bad[3000] = wrong;
     if (wrong == 50 && pool.mask[3000 * 86 + 50]) continue;
-    const RejectedAction refused = pool.accept(0, bad.data());
-    CHECK_EQUAL(refused.game, 3000);
-    CHECK_EQUAL(refused.action, wrong);
-    CHECK(!refused.legal.empty());
-    CHECK(std::equal(before.begin(), before.end(), at.tables));
+    const RejectedAction rejected = pool.accept(0, bad.data());
+    CHECK_EQUAL(rejected.game, 3000);
+    CHECK_EQUAL(rejected.action, wrong);
+    CHECK(!rejected.legal.empty());
+    CHECK(std::equal(before.begin(), before.end(), at.envs));
   }
 }
 
@@ -85,25 +85,25 @@ void a_refusal_changes_nothing() {
 void answers_are_checked_before_any_game_moves() {
   constexpr i64 kGames = 600;
   for (int threads : {1, 2, 3})
-    for (int slots : {1, 4}) {
-      const PoolOptions options{.games = kGames, .seed = 7, .threads = threads, .slots = slots};
+    for (int groups : {1, 4}) {
+      const PoolOptions options{.games = kGames, .seed = 7, .threads = threads, .groups = groups};
       Pool<skull_king::Game> pool({}, options), plain({}, {.games = kGames, .seed = 7});
       pool.reset();
       plain.reset();
       std::vector<i32> actions(kGames), twins(kGames);
       for (int step = 0; step < 300; ++step) {
-        for (int slot = 0; slot < slots; ++slot)
-          pool.sample(slot, actions.data() + pool.slot_begin(slot));
+        for (int group = 0; group < groups; ++group)
+          pool.sample(group, actions.data() + pool.group_begin(group));
         plain.sample(0, twins.data());
         CHECK(actions == twins);
         if (step % 50 == 49) {
           std::vector<i32> bad = actions;
           bad[599] = bad[301] = bad[580] = -1;
           const u64 before = pool.digest();
-          CHECK_EQUAL(pool.answer_all(bad.data()).row, 301);
+          CHECK_EQUAL(pool.check_and_step_all(bad.data()).row, 301);
           CHECK_EQUAL(pool.digest(), before);
         }
-        CHECK(pool.answer_all(actions.data()).game < 0);
+        CHECK(pool.check_and_step_all(actions.data()).game < 0);
         CHECK(plain.accept(0, twins.data()).game < 0);
         plain.step_all();
         CHECK_EQUAL(pool.digest(), plain.digest());
@@ -121,10 +121,10 @@ void nan_is_refused_and_boxes_are_clipped() {
   std::vector<Box<2>> wild(8, Box<2>{{5.0f, -7.0f}}), tame(8, Box<2>{{1.0f, -1.0f}});
   std::vector<Box<2>> nan = tame;
   nan[5].value[1] = std::nanf("");
-  const RejectedAction refused = a.accept(0, nan.data());
-  CHECK_EQUAL(refused.game, 2);
-  CHECK_EQUAL(refused.seat, 1);
-  CHECK_EQUAL(refused.component, 1);
+  const RejectedAction rejected = a.accept(0, nan.data());
+  CHECK_EQUAL(rejected.game, 2);
+  CHECK_EQUAL(rejected.seat, 1);
+  CHECK_EQUAL(rejected.component, 1);
   CHECK(a.accept(0, wild.data()).game < 0);
   CHECK(b.accept(0, tame.data()).game < 0);
   a.step_all();
@@ -233,8 +233,8 @@ void a_state_goes_on_from_a_table() {
   pool.reset();
   State<skull_king::Game> state({}, 9, 6, false, pool.state().weights());
   const StateBytes saved = pool.state().bytes();
-  const u8* third = saved.tables + 2 * saved.table_bytes;
-  CHECK(state.sit_down({third, third + saved.table_bytes}, {}).empty());
+  const u8* third = saved.envs + 2 * saved.env_bytes;
+  CHECK(state.sit_down({third, third + saved.env_bytes}, {}).empty());
   std::vector<i32> actions(3);
   std::vector<u8> seen(static_cast<size_t>(pool.row_bytes()));
   while (!pool.terminated[2]) {
@@ -268,7 +268,7 @@ void games_begin_where_they_are_told() {
     pool.reset();
     std::vector<int> counts(3);
     for (i64 game = 0; game < 4000; ++game) {
-      const Game& at = pool.state().tables[game].game;
+      const Game& at = pool.state().envs[game].game;
       ++counts[at.stones[0] == 1 ? 2 : at.stones[0] ? 1 : 0];
     }
     return counts;
@@ -287,7 +287,7 @@ void too_many_games_are_refused() {
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 31}); }).empty());
   CHECK(!trouble([] { Pool<duel::Game>({}, {.games = i64{1} << 62}); }).empty());
   const Pool<duel::Game> one({}, {.games = 1}), many({}, {.games = 1000, .threads = 3});
-  CHECK(one.bytes() > i64{sizeof(Table<duel::Game>)} + 4 * one.row_bytes());
+  CHECK(one.bytes() > i64{sizeof(Env<duel::Game>)} + 4 * one.row_bytes());
   CHECK_EQUAL(many.bytes(), 1000 * one.bytes());
 }
 

@@ -96,16 +96,16 @@ void check_powers() {
 void check_follow() {
   std::vector<u8> end = {kToNext, kToNext, kToNext, kTerminated, kNotASample, kNotASample};
   std::vector<i32> next = {1, 4, 3, 3, 4, 5};
-  std::vector<f32> paid = {1, 2, 4, 8, 0, 0}, discount = {0.5f, 0.25f, 0.5f, 0, 0, 0};
+  std::vector<f32> reward = {1, 2, 4, 8, 0, 0}, discount = {0.5f, 0.25f, 0.5f, 0, 0, 0};
   RingView ring{};
   ring.capacity = 6;
   ring.end = end.data();
   ring.next = next.data();
-  ring.paid = paid.data();
+  ring.reward = reward.data();
   ring.discount = discount.data();
-  const auto check = [&](int place, int n, f32 sum, f32 factor, int after) {
-    const Followed found = follow(ring, place, n);
-    CHECK(found.paid == sum && found.discount == factor && found.place == after);
+  const auto check = [&](int index, int n, f32 sum, f32 factor, int after) {
+    const NStepReturn found = n_step_return(ring, index, n);
+    CHECK(found.reward == sum && found.discount == factor && found.index == after);
   };
   check(0, 1, 1, 0.5f, 1);
   check(0, 2, 2, 0.125f, 4);

@@ -348,7 +348,7 @@ void disturbed_positions_are_refused_or_played() {
     ++accepted;
     Rng chance(0, 0, 0, Stream::kChance);
     f32 reward[2]{}, weight[2] = {1, 1};
-    Result result{.reward = reward, .weight = weight, .roles = 1, .wanted = 3};
+    Result result{.reward = reward, .weight = weight, .roles = 1, .active_parts = 3};
     std::vector<u8> row(static_cast<size_t>(ShogiGame::row_bytes(config)));
     while (!result.over()) {
       Legal<ShogiGame> legal;

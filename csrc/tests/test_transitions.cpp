@@ -13,10 +13,10 @@ void check_roles() {
   const std::vector<f32> reward = {1, 10, 2, 20, 4, 40};  // [steps, roles]
   const std::vector<u8> terminated = {0, 0, 0}, truncated = {0, 0, 0};
   const std::vector<f32> final_value(3, 0), gamma_into = {0, 1};
-  std::vector<Open> open(2, Open{-1, 0, 0, 0});
+  std::vector<PendingTransition> pending(2, PendingTransition{-1, 0, 0, 0});
   std::vector<u8> end(5);
   std::vector<i32> next(5);
-  std::vector<f32> paid(5), discount(5), tail(5);
+  std::vector<f32> link_reward(5), discount(5), bootstrap(5);
   RolloutView view{};
   view.steps = 3;
   view.games = view.rows = view.seats = 1;
@@ -30,13 +30,14 @@ void check_roles() {
   view.terminated = terminated.data();
   view.truncated = truncated.data();
   view.final_value = final_value.data();
-  view.open = open.data();
-  const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+  view.pending = pending.data();
+  const Links links{end.data(), next.data(), link_reward.data(), discount.data(), bootstrap.data()};
   link_game(view, links, 0);
   // The first bid is paid as bids are until the next one; the play up to there, and nothing behind.
-  CHECK(end[2] == kToNext && next[2] == 4 && paid[2] == 3 && discount[2] == 0);
-  CHECK(end[3] == kToNext && next[3] == 4 && paid[3] == 20 && discount[3] == 0);
-  CHECK(end[4] == kNotASample && open[0].row == 4 && open[0].reward == 4 && open[1].row == -1);
+  CHECK(end[2] == kToNext && next[2] == 4 && link_reward[2] == 3 && discount[2] == 0);
+  CHECK(end[3] == kToNext && next[3] == 4 && link_reward[3] == 20 && discount[3] == 0);
+  CHECK(end[4] == kNotASample && pending[0].row == 4 && pending[0].reward == 4 &&
+        pending[1].row == -1);
 }
 
 int main() {
@@ -48,10 +49,10 @@ int main() {
   const std::vector<f32> reward = {0, 0, 1, 0, 0, 10, 0, -1};
   const std::vector<u8> terminated = {0, 0, 0, 1}, truncated = {0, 0, 0, 0};
   const std::vector<f32> final_value(8, 0);
-  std::vector<Open> open(2, Open{-1, 0, 0, 0});
+  std::vector<PendingTransition> pending(2, PendingTransition{-1, 0, 0, 0});
   std::vector<u8> end(6);
   std::vector<i32> next(6);
-  std::vector<f32> paid(6), discount(6), tail(6), advantage(6);
+  std::vector<f32> link_reward(6), discount(6), bootstrap(6), advantage(6);
   const f32 gamma = 0.5f;
   RolloutView view{};
   view.steps = 4;
@@ -66,16 +67,16 @@ int main() {
   view.terminated = terminated.data();
   view.truncated = truncated.data();
   view.final_value = final_value.data();
-  view.open = open.data();
-  const Links links{end.data(), next.data(), paid.data(), discount.data(), tail.data()};
+  view.pending = pending.data();
+  const Links links{end.data(), next.data(), link_reward.data(), discount.data(), bootstrap.data()};
   link_game(view, links, 0);
   gae_of_game(view, links, value.data(), 1, advantage.data(), 0);
-  CHECK(end[2] == kToNext && next[2] == 4 && paid[2] == 1);
-  CHECK(end[3] == kToNext && next[3] == 5 && paid[3] == 10);
-  CHECK(end[4] == kTerminated && paid[4] == 0);
-  CHECK(end[5] == kTerminated && paid[5] == -1);
+  CHECK(end[2] == kToNext && next[2] == 4 && link_reward[2] == 1);
+  CHECK(end[3] == kToNext && next[3] == 5 && link_reward[3] == 10);
+  CHECK(end[4] == kTerminated && link_reward[4] == 0);
+  CHECK(end[5] == kTerminated && link_reward[5] == -1);
   CHECK(advantage[5] == -5.0f && advantage[4] == -3.0f);
   CHECK(advantage[3] == 10 + 0.5f * 4 - 2 + 0.5f * -5);
   CHECK(advantage[2] == 1 + 0.5f * 3 - 1 + 0.5f * -3);
-  CHECK(open[0].row == -1 && open[1].row == -1);
+  CHECK(pending[0].row == -1 && pending[1].row == -1);
 }

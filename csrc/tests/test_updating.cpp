@@ -48,7 +48,7 @@ struct Batch {
   Decisions decisions() const {
     return {kRows, place.data(), place.data(), mask.data(), kActions, action.data(), nullptr, 0};
   }
-  Judged judged() const {
+  OldPolicyData old_data() const {
     return {log_prob.data(), value.data(), advantage.data(), returns.data(), nullptr};
   }
 
@@ -56,15 +56,15 @@ struct Batch {
   std::vector<i32> action;
   std::vector<i64> place;
   std::vector<u32> row;
-  Floats said = drawn(kRows * kWidth, 1, 2), log_prob = drawn(kRows, 2, 1);
+  Floats outputs = drawn(kRows * kWidth, 1, 2), log_prob = drawn(kRows, 2, 1);
   Floats value = drawn(kRows, 3, 1), advantage = drawn(kRows, 4, 1), returns = drawn(kRows, 5, 1);
 };
 
 constexpr PolicyHparams kHparams{0.2f, 0.3f, 0.5f, 0.05f};
 
-f64 total_of(const Batch& batch, const Floats& said, Floats& grad, int threads) {
+f64 total_of(const Batch& batch, const Floats& outputs, Floats& grad, int threads) {
   const Decisions decisions = batch.decisions();
-  PolicyLoss job(decisions, batch.judged(), kHparams, said.data(), grad.data());
+  PolicyLoss job(decisions, batch.old_data(), kHparams, outputs.data(), grad.data());
   run(job, threads);
   const PolicySums sums = job.sums();
   return (sums.policy + 0.5 * sums.value - 0.05 * sums.entropy) / Batch::kRows;
@@ -72,15 +72,15 @@ f64 total_of(const Batch& batch, const Floats& said, Floats& grad, int threads) 
 
 void test_loss() {
   const Batch batch;
-  Floats grad(batch.said.size()), other(batch.said.size());
-  const f64 total = total_of(batch, batch.said, grad, 1);
+  Floats grad(batch.outputs.size()), other(batch.outputs.size());
+  const f64 total = total_of(batch, batch.outputs, grad, 1);
   for (const int threads : {2, 3}) {
-    CHECK(total_of(batch, batch.said, other, threads) == total);
+    CHECK(total_of(batch, batch.outputs, other, threads) == total);
     CHECK(other == grad);
   }
   f64 worst = 0;
   for (const size_t at : {size_t{0}, size_t{21}, size_t{500}, size_t{1234}, size_t{3000}}) {
-    Floats up = batch.said, down = batch.said;
+    Floats up = batch.outputs, down = batch.outputs;
     up[at] += 1e-2f;
     down[at] -= 1e-2f;
     const f64 slope = (total_of(batch, up, other, 1) - total_of(batch, down, other, 1)) / 2e-2;
@@ -95,7 +95,7 @@ void test_vectors() {
   Floats chance(static_cast<size_t>(padded)), below(chance), first;
   f32 top, sum = 0;
   for (const int lanes : {4, 8, 16}) {
-    const f32 found = rowwise_of(lanes).weigh(batch.said.data(), batch.mask.data(), Batch::kActions,
+    const f32 found = rowwise_of(lanes).masked_exp(batch.outputs.data(), batch.mask.data(), Batch::kActions,
                                               padded, chance.data(), below.data(), top);
     if (first.empty()) {
       first = chance;
@@ -129,7 +129,7 @@ void test_draws() {
   for (const int threads : {1, 3}) {
     std::vector<i32> action(Batch::kRows);
     Floats log_prob(Batch::kRows), value(Batch::kRows);
-    DrawActions job({batch.said.data(), Batch::kRows, Batch::kWidth, batch.mask.data(),
+    DrawActions job({batch.outputs.data(), Batch::kRows, Batch::kWidth, batch.mask.data(),
                      Batch::kActions, 0, 9, batch.row.data(), 1, 2, 0.5f},
                     {action.data(), nullptr, log_prob.data(), value.data()});
     run(job, threads);

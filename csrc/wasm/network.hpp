@@ -18,13 +18,13 @@ namespace sparring {
 // Reads what was packed: whole numbers and others, four bytes each. Arrays stay where they are.
 class Packed {
  public:
-  Packed(const f32* numbers, i64 count) : at_(numbers), left_(count) {}
+  Packed(const f32* numbers, i64 count) : at_(numbers), layer_data_(count) {}
 
   const f32* numbers(i64 count) {
-    if (count < 0 || count > left_) raise(ConfigError("the network is damaged: load it again"));
+    if (count < 0 || count > layer_data_) raise(ConfigError("the network is damaged: load it again"));
     const f32* found = at_;
     at_ += count;
-    left_ -= count;
+    layer_data_ -= count;
     return found;
   }
 
@@ -36,11 +36,11 @@ class Packed {
     return value;
   }
 
-  i64 left() const { return left_; }
+  i64 left() const { return layer_data_; }
 
  private:
   const f32* at_;
-  i64 left_;
+  i64 layer_data_;
 };
 
 inline std::vector<FeatureRun> packed_runs(Packed& from) {
@@ -85,7 +85,7 @@ inline void normalize(f32* x, int count, const f32* gain, const f32* shift) {
 class RowNetwork {
  public:
   virtual ~RowNetwork() = default;
-  virtual void run(const u8* row, f32* said) = 0;
+  virtual void run(const u8* row, f32* outputs) = 0;
 };
 
 // Towers of layers over all features, each with the heads that stand on it.
@@ -111,7 +111,7 @@ class PackedPerceptron final : public RowNetwork {
           layer.gain = from.numbers(layer.linear.out);
           layer.shift = from.numbers(layer.linear.out);
         }
-        widest = most(widest, layer.linear.out);
+        widest = max(widest, layer.linear.out);
       }
       for (int heads = from.whole(); heads > 0; --heads) {
         const int place = from.whole() ? width_ : 0;
@@ -125,7 +125,7 @@ class PackedPerceptron final : public RowNetwork {
     active_.value.reserve(static_cast<size_t>(widest));
   }
 
-  void run(const u8* row, f32* said) override {
+  void run(const u8* row, f32* outputs) override {
     seen_.read(row, runs_);
     if (shift_) center();
     for (const Tower& tower : towers_) {
@@ -138,7 +138,7 @@ class PackedPerceptron final : public RowNetwork {
         active_.read(hidden_.data(), width);
         from = &active_;
       }
-      for (const Head& head : tower.heads) head.linear.run(active_.view(), said + head.place);
+      for (const Head& head : tower.heads) head.linear.run(active_.view(), outputs + head.place);
     }
   }
 
@@ -165,7 +165,7 @@ class PackedPerceptron final : public RowNetwork {
       numbers_[static_cast<size_t>(seen_.index[k])] = seen_.value[k];
     for (int f = 0; f < features_; ++f) {
       f32& number = numbers_[static_cast<size_t>(f)];
-      number = least(most((number - shift_[f]) / spread_[f], -kClip), kClip);
+      number = min(max((number - shift_[f]) / spread_[f], -kClip), kClip);
     }
     seen_.read(numbers_.data(), features_);
   }
@@ -204,7 +204,7 @@ class PackedResidual final : public RowNetwork {
     x_.resize(squares * shift_.size());
     inside_.resize(x_.size());
     maps_.resize(static_cast<size_t>(policy_[0].out));
-    size_t widest = most(static_cast<size_t>(planes_ + kTaps) * squares, x_.size());
+    size_t widest = max(static_cast<size_t>(planes_ + kTaps) * squares, x_.size());
     if (!value_.empty()) {
       seen_.resize(squares * static_cast<size_t>(value_[0].out));
       hidden_.resize(static_cast<size_t>(value_[1].out));
@@ -213,7 +213,7 @@ class PackedResidual final : public RowNetwork {
     active_.value.reserve(widest);
   }
 
-  void run(const u8* row, f32* said) override {
+  void run(const u8* row, f32* outputs) override {
     active_.read(row, runs_);
     const StemInput input{size_, 1, row, 0, runs_, planes_, channels_};
     StemForward(input, stem_.weight, numbers_, stem_.bias, nullptr)
@@ -222,8 +222,8 @@ class PackedResidual final : public RowNetwork {
       convolve(x_.data(), first, {nullptr, nullptr, true}, inside_.data());
       convolve(inside_.data(), second, {x_.data(), nullptr, true}, x_.data());
     }
-    policy(said);
-    if (!value_.empty()) value(said + width_);
+    policy(outputs);
+    if (!value_.empty()) value(outputs + width_);
   }
 
  private:
@@ -240,19 +240,19 @@ class PackedResidual final : public RowNetwork {
   }
 
   // A logit for every action of every square, action by action.
-  void policy(f32* said) {
+  void policy(f32* outputs) {
     const int squares = size_.squares();
     for (int square = 0; square < squares; ++square) {
       active_.read(&x_[static_cast<size_t>(square * channels_)], channels_);
       policy_[0].run(active_.view(), maps_.data());
       for (int a = 0; a < policy_[0].out; ++a)
-        said[a * squares + square] =
+        outputs[a * squares + square] =
             maps_[static_cast<size_t>(a)] + squares_bias_[a * squares + square];
     }
   }
 
   // A few channels of every square, a hidden layer, a number.
-  void value(f32* said) {
+  void value(f32* outputs) {
     const int squares = size_.squares(), each = value_[0].out;
     for (int square = 0; square < squares; ++square) {
       active_.read(&x_[static_cast<size_t>(square * channels_)], channels_);
@@ -263,7 +263,7 @@ class PackedResidual final : public RowNetwork {
     value_[1].run(active_.view(), hidden_.data());
     activate(Activation::kRelu, hidden_.data(), value_[1].out);
     active_.read(hidden_.data(), value_[1].out);
-    value_[2].run(active_.view(), said);
+    value_[2].run(active_.view(), outputs);
   }
 
   int width_;
@@ -302,30 +302,30 @@ class Network {
       role.network = read_network(from);
     }
     if (from.left()) raise(ConfigError("the network is damaged: load it again"));
-    said_.resize(static_cast<size_t>(width_ + 1));
+    outputs_.resize(static_cast<size_t>(width_ + 1));
     shares_.resize(static_cast<size_t>(actions_));
-    action_.resize(static_cast<size_t>(most(box_, 1)));
+    action_.resize(static_cast<size_t>(max(box_, 1)));
   }
 
   // Logits, or means and logarithms of spreads; behind them the row's value in units of rewards.
   const f32* answer(const u8* row, const u8* mask) {
     const Role& role = roles_[static_cast<size_t>(role_of(row))];
-    role.network->run(row, said_.data());
-    f32& value = said_[static_cast<size_t>(width_)];
+    role.network->run(row, outputs_.data());
+    f32& value = outputs_[static_cast<size_t>(width_)];
     if (by_value_) value = best_value(mask, value);
     value *= role.unit;
-    return said_.data();
+    return outputs_.data();
   }
 
   // Of the row that was answered last: one per action, exactly 0 for those that are not legal.
   const f32* probabilities(const u8* mask) {
     Rng none(0, 0, 0, Stream::kSampling);
-    const int best = draw_masked(said_.data(), mask, actions_, true, none).action;
+    const int best = draw_masked(outputs_.data(), mask, actions_, true, none).action;
     f64 total = 0;
     for (int a = 0; a < actions_; ++a) {
       f64 share = a == best;
       if (!by_value_)
-        share = mask[a] ? std::exp(static_cast<f64>(said_[at(a)] - said_[at(best)])) : 0;
+        share = mask[a] ? std::exp(static_cast<f64>(outputs_[at(a)] - outputs_[at(best)])) : 0;
       shares_[at(a)] = static_cast<f32>(share);
       total += share;
     }
@@ -338,14 +338,14 @@ class Network {
     greedy = greedy || by_value_;
     if constexpr (kDiscreteActions) {
       Rng rng(seed, row, episode, Stream::kSampling, drawn);
-      const Drawn chosen = draw_masked(said_.data(), mask, actions_, greedy, rng);
+      const Drawn chosen = draw_masked(outputs_.data(), mask, actions_, greedy, rng);
       action_[0] = static_cast<f32>(chosen.action);
     } else {
       Rng rng(seed, row, episode, Stream::kSampling, drawn * gaussian_draws(box_));
-      draw_gaussian(said_.data(), box_, greedy, rng, action_.data());
+      draw_gaussian(outputs_.data(), box_, greedy, rng, action_.data());
       for (f32& number : action_) {
         if (squash_) number = std::tanh(number);
-        number = least(most(number, -1.0f), 1.0f);
+        number = min(max(number, -1.0f), 1.0f);
       }
     }
     return action_.data();
@@ -382,17 +382,17 @@ class Network {
     f32 best = 0;
     for (int a = 0; a < actions_; ++a) {
       if (!mask[a]) continue;
-      best = legal ? most(best, said_[at(a)]) : said_[at(a)];
-      sum += said_[at(a)];
+      best = legal ? max(best, outputs_[at(a)]) : outputs_[at(a)];
+      sum += outputs_[at(a)];
       ++legal;
     }
-    return dueling_ ? state + best - static_cast<f32>(sum / most(legal, 1)) : best;
+    return dueling_ ? state + best - static_cast<f32>(sum / max(legal, 1)) : best;
   }
 
   std::unique_ptr<f32, void (*)(void*)> numbers_;
   int actions_, box_, squash_, by_value_, dueling_, width_;
   std::vector<Role> roles_;
-  std::vector<f32> said_, shares_, action_;
+  std::vector<f32> outputs_, shares_, action_;
 };
 
 }  // namespace sparring

@@ -123,7 +123,14 @@ def test_a_pool_with_memory_compiles() -> None:
 )
 def test_the_learner_compiles(game: str, bf16: bool) -> None:
     code = ptx(learner.PPO_SOURCE, learner_constants(game, bf16=bf16), exact=False)
-    for kernel in (b"draw", b"estimate_advantages", b"loss", b"plan_step", b"adam", b"carry"):
+    for kernel in (
+        b"draw",
+        b"estimate_advantages",
+        b"loss",
+        b"compute_step_params",
+        b"adam",
+        b"move_pending",
+    ):
         assert kernel in code
     assert b"widen" not in code
 
@@ -148,7 +155,7 @@ def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bo
 def test_frozen_networks_compile(game: str, memory: int, bf16: bool) -> None:
     constants = flat.row_constants(Inputs(Rules(game), memory), bf16=bf16)
     code = ptx(gpu.SOURCE, constants, exact=False)
-    for kernel in (b"place_rows", b"widen_sorted", b"lay_boards", b"grouped_product"):
+    for kernel in (b"place_rows", b"widen_sorted", b"copy_boards", b"grouped_product"):
         assert kernel in code
 
 
@@ -159,9 +166,9 @@ extern "C" __global__ void take(RingView ring, SamplesView out, SumTree tree, u6
   const int i = static_cast<int>(threadIdx.x);
   Rng rng = sample_rng(seed, i, 0);
   const int place = tree.leaf ? draw_leaf(tree, rng) : pick(ring, 0, ring.capacity, rng);
-  take_sample(ring, out, i, place, follow(ring, place, n));
+  take_sample(ring, out, i, place, n_step_return(ring, place, n));
   out.weight[i] = correction_of(tree.leaf[place], 1, 0.5f);
-  tree.leaf[place] = weight_of(out.paid[i], 0.6f);
+  tree.leaf[place] = weight_of(out.reward[i], 0.6f);
   for (int level = 1; level <= tree_height(tree.leaves); ++level)
     sum_node(tree, tree_level(tree.leaves, level), node_above(place, level));
 }
@@ -182,8 +189,8 @@ using G = ::sparring::{name}::Game;
 extern "C" __global__ void see(RolloutView v, RingView ring, SamplesView out, const u32* record,
                                u32* of_place, const G::Config* config, const f32* weight, int n) {{
   const int i = static_cast<int>(threadIdx.x);
-  record_of_game(v, record, of_place, i);
-  if (drawn_for_hindsight(7, static_cast<u32>(i), 0, 0.5f))
+  goal_results_of_game(v, record, of_place, i);
+  if (draws_hindsight(7, static_cast<u32>(i), 0, 0.5f))
     relabel_sample<G>(*config, weight, ring, of_place, out, i, n);
 }}
 """

@@ -27,7 +27,7 @@ def assert_same(cpu: Pool, gpu: CudaPool, where: str) -> None:
     for name in NAMES:
         mine, other = np.asarray(getattr(ours, name)), getattr(theirs, name).cpu().numpy()
         assert mine.tobytes() == other.tobytes(), f"{where}: {name} differs"
-    assert np.array_equal(cpu._native.tables, gpu.tables.cpu().numpy()), f"{where}: state differs"
+    assert np.array_equal(cpu._native.envs, gpu.tables.cpu().numpy()), f"{where}: state differs"
 
 
 @pytest.mark.parametrize("per_warp", [32, 8, 1])

@@ -107,8 +107,8 @@ def assert_same(cpu: Pool, gpu: CudaPool, where: str) -> None:
     for name in FINALS:
         mine, other = getattr(ours, f"final_{name}"), getattr(theirs, f"final_{name}")
         assert np.array_equal(bits(mine), bits(other)), f"{where}: final_{name} differs"
-    assert np.array_equal(cpu._native.tables, gpu.tables.cpu().numpy()), f"{where}: state differs"
-    assert np.array_equal(cpu._native.side, gpu.side.cpu().numpy()), f"{where}: side differs"
+    assert np.array_equal(cpu._native.envs, gpu.tables.cpu().numpy()), f"{where}: state differs"
+    assert np.array_equal(cpu._native.extra, gpu.side.cpu().numpy()), f"{where}: side differs"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -245,7 +245,7 @@ def test_an_illegal_action_freezes_its_game_alone() -> None:
     good = cpu.sample_actions().copy()
     cpu.step(good)
     others = [game for game in range(64) if game != 17]
-    assert np.array_equal(cpu._native.tables[others], gpu.tables.cpu().numpy()[others])
+    assert np.array_equal(cpu._native.envs[others], gpu.tables.cpu().numpy()[others])
     gpu.step(gpu.sample_actions())
     assert torch.equal(gpu.batch().obs[17], before[0])
     assert torch.equal(gpu.batch().legal[17], before[1])

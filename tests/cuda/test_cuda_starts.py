@@ -51,7 +51,7 @@ def test_games_begin_as_on_the_cpu(case: str) -> None:
     ends = 0
     for step in range(steps):
         assert np.array_equal(cpu.tables, gpu.tables.cpu().numpy()), f"step {step}: state differs"
-        assert np.array_equal(cpu._native.side, gpu.side.cpu().numpy()), f"step {step}: side"
+        assert np.array_equal(cpu._native.extra, gpu.side.cpu().numpy()), f"step {step}: side"
         assert np.array_equal(cpu.batch().obs, gpu.batch().obs.cpu().numpy()), f"step {step}: rows"
         ends += len(cpu.step(cpu.sample_actions()).final_game)
         gpu.step(gpu.sample_actions())

@@ -111,7 +111,7 @@ def test_members_that_change_apart_play_what_pools_of_their_own_play() -> None:
             assert np.array_equal(batch.policy[mine].cpu().numpy(), stepped.policy)
     for number, pool in enumerate(apart):
         mine = slice(number * games, (number + 1) * games)
-        assert np.array_equal(together.tables[mine].cpu().numpy(), pool._native.tables)
+        assert np.array_equal(together.tables[mine].cpu().numpy(), pool._native.envs)
         assert together.policies_of(number) == pool.policies
     assert apart[0].rules.config != apart[1].rules.config
     together.load_state(apart[1].state(), 1)

@@ -71,7 +71,7 @@ def test_the_games_of_members_are_those_of_pools_of_their_own(tmp_path: Path) ->
             assert np.array_equal(batch.reward[mine].cpu().numpy(), stepped.reward)
     for member, pool in enumerate(apart):
         mine = slice(member * 64, (member + 1) * 64)
-        assert np.array_equal(together.tables[mine].cpu().numpy(), pool._native.tables)
+        assert np.array_equal(together.tables[mine].cpu().numpy(), pool._native.envs)
         together.load_state(pool.state(), member)
     shown = {pool.batch().obs[0].tobytes() for pool in apart}
     assert len(shown) == len(ORDERS)

@@ -62,13 +62,13 @@ def records_of(fused: FusedPPO, before: np.ndarray) -> np.ndarray:
     out = np.zeros(rollout.places, np.uint32)
     out[: rollout.max_pending] = before
     assert rollout.record is not None
-    _native.find_records(
+    _native.find_goal_results(
         seats=fused.rules.seats,
         chains=rollout.chains,
         seat=played["seat"].reshape(rollout.steps, rollout.games, -1),
         terminated=played["terminated"].view(np.uint8),
         truncated=played["truncated"].view(np.uint8),
-        record=rollout.record.cpu().numpy().view(np.uint32),
+        goal_result=rollout.record.cpu().numpy().view(np.uint32),
         out=out,
     )
     return out
@@ -92,7 +92,12 @@ def test_examples_are_those_of_the_cpu() -> None:
             places = np.sort(part.list[0, :count].cpu().numpy()).astype(np.int64)
             drawn = np.zeros(count, np.uint8)
             _native.draw_hindsight(
-                record=records, among=places, seed=0, number=fused.updates, share=0.5, drawn=drawn
+                goal_result=records,
+                among=places,
+                seed=0,
+                number=fused.updates,
+                share=0.5,
+                drawn=drawn,
             )
             chosen = places[drawn.view(np.bool_)]
             obs = rollout.obs[torch.from_numpy(chosen).to(fused.device)].cpu().numpy()
@@ -100,7 +105,11 @@ def test_examples_are_those_of_the_cpu() -> None:
             action = rollout.action[torch.from_numpy(chosen).to(fused.device)].cpu().numpy()
             done = np.zeros(len(chosen), np.uint8)
             goals.relabel(
-                record=records[chosen], obs=obs, mask=mask.cpu().numpy(), action=action, done=done
+                goal_result=records[chosen],
+                obs=obs,
+                mask=mask.cpu().numpy(),
+                action=action,
+                done=done,
             )
             right = {
                 int(place): (row.tobytes(), int(does))
@@ -212,4 +221,4 @@ def test_open_decisions_of_a_run_without_records_are_left_alone() -> None:
     fused.restore(without.snapshot())
     assert fused.records is not None
     max_pending = fused.records.of_place[: fused.rollout.max_pending].cpu().numpy().view(np.uint32)
-    assert (max_pending == _native.UNKNOWN_RECORD).all()
+    assert (max_pending == _native.UNKNOWN_GOAL_RESULT).all()

@@ -176,10 +176,10 @@ class Workshop:
     def of_state_setup(self) -> Any:
         return [[int(n) for n in self.lots.integers(-2, 60, size=int(self.lots.integers(90)))]]
 
-    def of_state_sit_down(self) -> Any:
+    def of_state_load_from_pool(self) -> Any:
         return [self.thing("Pool"), 0]
 
-    def of_state_ask(self) -> Any:
+    def of_state_bot_action(self) -> Any:
         return [int(self.lots.integers(len(self.state_rules.bots))), 0]
 
     def of_state_resample_hidden(self) -> Any:
@@ -206,7 +206,7 @@ class Workshop:
     def any_slot(self) -> Any:
         return [int(self.lots.integers(2))]
 
-    of_pool_final_count = of_pool_slot_begin = of_pool_slot_end = any_slot
+    of_pool_final_count = of_pool_group_begin = of_pool_group_end = any_slot
     of_pool_send = of_pool_recv = any_slot
 
     def actions(self, rows: int) -> Any:
@@ -242,7 +242,7 @@ class Workshop:
 
     def of_pool_check(self) -> Any:
         pool = self.kept["Pool"]
-        return [pool.tables.ravel().copy(), pool.side.ravel().copy()]
+        return [pool.envs.ravel().copy(), pool.extra.ravel().copy()]
 
     def of_pool_load(self) -> Any:
         return [5, *self.of_pool_check(), self.kept["Pool"].memory.ravel().copy()]
@@ -299,7 +299,7 @@ class Workshop:
         role = ints("i1", STEPS, GAMES, below=ROLES)
         return [*sizes, role, reals(PLACES), *self.links(), *(reals(PLACES) for _ in range(3))]
 
-    def of_find_records(self) -> Any:
+    def of_find_goal_results(self) -> Any:
         seat = ints("i1", STEPS, GAMES, 1, below=SEATS)
         flags = [ints("u1", STEPS, GAMES, below=2) for _ in range(2)]
         return [
@@ -320,10 +320,10 @@ class Workshop:
     def new_goals(self) -> Any:
         return _native.Goals(self.rules[GOALS])
 
-    def of_goals_made(self) -> Any:
+    def of_goals_desired_goal(self) -> Any:
         return [int(self.lots.integers(2**32))]
 
-    of_goals_achieved = of_goals_made
+    of_goals_achieved_goal = of_goals_desired_goal
 
     def of_goals_action(self) -> Any:
         return [1]
@@ -331,15 +331,15 @@ class Workshop:
     def goal_row(self) -> Any:
         return ints("u1", self.rules[GOALS].obs_bytes, below=3)
 
-    def of_goals_row(self) -> Any:
+    def of_goals_decision(self) -> Any:
         return [self.goal_row()]
 
     def of_goals_set_goal(self) -> Any:
         return [self.goal_row(), 1]
 
-    def of_goals_paid_for(self) -> Any:
+    def of_goals_goal_reward(self) -> Any:
         weights = list(self.rules[GOALS].default_weights)
-        return [weights, 0, *self.of_goals_made(), 1, 0, 3]
+        return [weights, 0, *self.of_goals_desired_goal(), 1, 0, 3]
 
     def of_goals_relabel(self) -> Any:
         rules = self.rules[GOALS]
@@ -459,18 +459,18 @@ class Workshop:
 
     # Learning
 
-    def of_updating(self) -> Any:
+    def of_ppoupdate(self) -> Any:
         return [2]
 
-    def new_updating(self) -> Any:
-        return _native.Updating(2)
+    def new_ppoupdate(self) -> Any:
+        return _native.PPOUpdate(2)
 
-    def of_updating_draw(self) -> Any:
+    def of_ppoupdate_sample_actions(self) -> Any:
         masks, ids = ints("u1", BATCH, ACTIONS, below=2), ints("u4", BATCH, below=9)
         said = [reals(BATCH, ACTIONS + 1), masks, 1, ids, 2, 3, 1.0]
         return [*said, ints("i4", BATCH), None, reals(BATCH), reals(BATCH)]
 
-    def of_updating_policy_loss(self) -> Any:
+    def of_ppoupdate_policy_loss(self) -> Any:
         lists = [ints("i8", BATCH, below=9), ints("i8", BATCH, below=8)]
         chosen = [ints("u1", 9, ACTIONS, below=2), ints("i4", 8, below=ACTIONS), None]
         judged = [*(reals(8) for _ in range(4)), ints("u1", 8, below=2)]
@@ -484,40 +484,40 @@ class Workshop:
             reals(BATCH, ACTIONS + 1),
         ]
 
-    def of_updating_example_loss(self) -> Any:
+    def of_ppoupdate_example_loss(self) -> Any:
         said = [reals(BATCH, ACTIONS + 1), ints("u1", BATCH, ACTIONS, below=2)]
         return [*said, ints("i4", BATCH, below=ACTIONS), None, 0.5, reals(BATCH, ACTIONS + 1)]
 
-    def of_updating_adam(self) -> Any:
+    def of_ppoupdate_adam(self) -> Any:
         return [*(reals(9) for _ in range(3)), np.abs(reals(9)), 1, 1e-3, 1e-5, 1.0]
 
-    def of_replaysteps(self) -> Any:
+    def of_offpolicylosses(self) -> Any:
         return [2]
 
-    def new_replaysteps(self) -> Any:
-        return _native.ReplaySteps(2)
+    def new_offpolicylosses(self) -> Any:
+        return _native.OffPolicyLosses(2)
 
-    def of_replaysteps_q_loss(self) -> Any:
+    def of_offpolicylosses_q_loss(self) -> Any:
         heads = [reals(BATCH, ACTIONS + 1) for _ in range(3)]
         masks = [ints("u1", BATCH, ACTIONS, below=2) for _ in range(2)]
         rest = [ints("i4", BATCH, below=ACTIONS), *(reals(BATCH) for _ in range(3)), True, 1.0]
         return [*heads, *masks, *rest, reals(BATCH, ACTIONS + 1), reals(BATCH)]
 
-    def of_replaysteps_draw(self) -> Any:
+    def of_offpolicylosses_sample_actions(self) -> Any:
         return [reals(BATCH, 6), reals(BATCH, 3), reals(BATCH, 9), reals(BATCH)]
 
-    def of_replaysteps_critic_loss(self) -> Any:
+    def of_offpolicylosses_critic_loss(self) -> Any:
         rows = [reals(BATCH) for _ in range(4)]
         return [reals(BATCH, 2), reals(BATCH, 2), *rows, 0.2, reals(BATCH, 2), reals(BATCH)]
 
-    def of_replaysteps_actor_loss(self) -> Any:
+    def of_offpolicylosses_actor_loss(self) -> Any:
         return [reals(BATCH, 2), reals(BATCH), 0.2, reals(BATCH, 2)]
 
-    def of_replaysteps_draw_gradient(self) -> Any:
+    def of_offpolicylosses_sample_gradient(self) -> Any:
         reads = [reals(BATCH, 9), reals(BATCH, 9)]
         return [reals(BATCH, 6), reals(BATCH, 3), *reads, 0.1, reals(BATCH, 6)]
 
-    def of_replaysteps_follow(self) -> Any:
+    def of_offpolicylosses_polyak_update(self) -> Any:
         return [reals(9), 0.1, reals(9)]
 
     # Replay

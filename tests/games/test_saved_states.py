@@ -185,7 +185,7 @@ def test_a_seat_of_somebody_who_cannot_play_is_refused(player: int) -> None:
 def test_tables_cannot_be_written_to() -> None:
     pool = Pool("kuhhandel", 2, threads=1)
     pool.reset()
-    for array in (pool.tables, pool._native.side, pool._native.legal, pool._native.setting):
+    for array in (pool.tables, pool._native.extra, pool._native.legal, pool._native.setting):
         assert not array.flags.writeable
 
 

@@ -72,7 +72,7 @@ def check_hindsight(config: dict[str, Any], games: int, steps: int) -> int:
     bids, own = real.mask[:, :, 0] == 1, real.seat == target
     given = real.action.copy()
     for step, game in np.argwhere(bids & own & (record != 0)):
-        given[step, game] = goals.action(goals.achieved(int(record[step, game])))
+        given[step, game] = goals.action(goals.achieved_goal(int(record[step, game])))
     other = play(config, games, steps, given)
     assert np.array_equal(other.mask, real.mask)
 
@@ -85,15 +85,15 @@ def check_hindsight(config: dict[str, Any], games: int, steps: int) -> int:
     assert np.array_equal(rows, other.obs[chosen])
     assert np.array_equal(answers, other.action[chosen])
 
-    stage = np.array([[goals.row(row)[1] for row in rows] for rows in real.obs])
+    stage = np.array([[goals.decision(row)[1] for row in rows] for rows in real.obs])
     behind = np.where(real.over[:-1], LAST, stage[1:])
     weights = rules.weights(REWARDS)
     for step, game in np.argwhere(record[:-1] != 0):
         one, at = int(record[step, game]), (step, game, target[step, game])
         for role in range(2):
             span = int(stage[step, game]), int(behind[step, game])
-            for goal, paid in ((goals.made(one), real), (goals.achieved(one), other)):
-                said = goals.paid_for(weights, role, one, goal, *span)
+            for goal, paid in ((goals.desired_goal(one), real), (goals.achieved_goal(one), other)):
+                said = goals.goal_reward(weights, role, one, goal, *span)
                 assert np.float32(said) == paid.reward[at][role]
     return int((record[:-1] != 0)[real.over[:-1]].sum())
 
@@ -115,7 +115,7 @@ def test_a_row_says_role_and_stage() -> None:
     goals, batch, before = _native.Goals(pool.rules.native), pool.reset(), np.full(8, -1)
     for _ in range(400):
         pool.step(pool.sample_actions())
-        rows = np.array([goals.row(row) for row in batch.obs])
+        rows = np.array([goals.decision(row) for row in batch.obs])
         assert np.array_equal(rows[:, 0], batch.role)
         assert np.array_equal(rows[:, 2], batch.mask[:, 0])
         assert (rows[:, 0][rows[:, 2] == 1] == goals.role).all()

@@ -72,6 +72,6 @@ def right_bids(collector: Collector, rollouts: int) -> Bids:
                     waiting.setdefault(game, []).append((number, step, game))
                 record = int(rollout.record[step, game, 0])
                 if record:
-                    right = goals.action(goals.achieved(record))
+                    right = goals.action(goals.achieved_goal(record))
                     found |= dict.fromkeys(waiting.pop(game, []), right)
     return found

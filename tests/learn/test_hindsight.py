@@ -52,8 +52,8 @@ def test_every_decision_gets_the_record_of_its_own_round(by_role: bool) -> None:
         for place in samples[rollout.of_place[samples] != 0]:
             row, record = rollout.obs[place], int(rollout.of_place[place])
             assert record & 15 == row[TABLE + 18]  # cards of the round
-            made = rollout.action[place] if goals.row(row)[2] else shown_bid(row)
-            assert goals.made(record) == made
+            made = rollout.action[place] if goals.decision(row)[2] else shown_bid(row)
+            assert goals.desired_goal(record) == made
             settled += 1
             max_pending += place < collector.transitions.max_pending
         collector.keep_pending()
@@ -73,7 +73,9 @@ def test_saved_without_records_nothing_is_said_about_open_decisions() -> None:
     other.collect(1)
     other.link(1.0)
     assert other.rollout.of_place is not None
-    assert (other.rollout.of_place[: other.transitions.max_pending] == _native.UNKNOWN_RECORD).all()
+    assert (
+        other.rollout.of_place[: other.transitions.max_pending] == _native.UNKNOWN_GOAL_RESULT
+    ).all()
 
 
 def filled(collector: Collector, rollouts: int, n_step: int, hindsight: bool) -> ReplayBuffer:
@@ -217,7 +219,7 @@ def test_examples_show_the_goal_that_came_true() -> None:
     settled = samples[rollout.of_place[samples] != 0]
     assert len(found["obs"]) == len(settled) > 50
     for place, obs, action in zip(settled, found["obs"], found["action"], strict=True):
-        goal = goals.achieved(int(rollout.of_place[place]))
+        goal = goals.achieved_goal(int(rollout.of_place[place]))
         if rollout.mask[place, 0]:
             assert action == goal
             assert np.array_equal(obs, rollout.obs[place])

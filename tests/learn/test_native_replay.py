@@ -71,14 +71,14 @@ def test_targets_and_gradients_of_q(
         huber=huber,
     )
     grad, error = torch.empty_like(said), torch.empty(ROWS)
-    loss, off = _native.ReplaySteps(2).q_loss(
-        said=said.numpy(),
-        ahead=ahead.numpy(),
-        chooser=chooser.numpy() if double else None,
+    loss, off = _native.OffPolicyLosses(2).q_loss(
+        outputs=said.numpy(),
+        next_target=ahead.numpy(),
+        next_online=chooser.numpy() if double else None,
         mask=mask.numpy(),
         next_mask=next_mask.numpy(),
         action=action.numpy(),
-        paid=paid.numpy(),
+        reward=paid.numpy(),
         discount=discount.numpy(),
         weight=weight.numpy() if weighted else None,
         dueling=dueling,
@@ -96,12 +96,12 @@ def test_targets_and_gradients_of_q(
 
 def test_draws_losses_and_gradients_of_sac() -> None:
     torch.manual_seed(2)
-    work, temperature = _native.ReplaySteps(2), 0.3
+    work, temperature = _native.OffPolicyLosses(2), 0.3
     # Some means lie where tanh is 1, some spreads beyond their bounds.
     head = torch.cat((4 * normal(ROWS, BOX), 3 * normal(ROWS, BOX), normal(ROWS, 1)), -1)
     noise, read, log_prob = normal(ROWS, BOX), normal(ROWS, 7), torch.empty(ROWS)
     before = read.clone()
-    mean = work.draw(head.numpy(), noise.numpy(), read.numpy(), log_prob.numpy())
+    mean = work.sample_actions(head.numpy(), noise.numpy(), read.numpy(), log_prob.numpy())
     learning = head[:, : 2 * BOX].clone().requires_grad_()
     action, expected = squashed_sample(learning, noise)
     torch.testing.assert_close(read[:, -BOX:], action.detach(), atol=1e-6, rtol=1e-5)
@@ -116,7 +116,7 @@ def test_draws_losses_and_gradients_of_sac() -> None:
         q=q.numpy(),
         next_q=next_q.numpy(),
         next_log_prob=log_prob.numpy(),
-        paid=paid.numpy(),
+        reward=paid.numpy(),
         discount=discount.numpy(),
         weight=weight.numpy(),
         temperature=temperature,
@@ -139,7 +139,7 @@ def test_draws_losses_and_gradients_of_sac() -> None:
     torch.testing.assert_close(grad.T, their_grad, atol=0, rtol=1e-6)
 
     read_grad, head_grad, share = normal(ROWS, 7), torch.empty_like(head), temperature / ROWS
-    work.draw_gradient(
+    work.sample_gradient(
         head.numpy(), noise.numpy(), read.numpy(), read_grad.numpy(), share, head_grad.numpy()
     )
     of_log_prob = torch.full((ROWS,), share)
@@ -155,7 +155,7 @@ def test_a_target_follows_as_torch_says() -> None:
     weight, target = normal(70_001), normal(70_001)
     for tau in (0.005, 0.7, 1.0):
         expected = torch.lerp(target, weight, tau)
-        _native.ReplaySteps(2).follow(weight.numpy(), tau, target.numpy())
+        _native.OffPolicyLosses(2).polyak_update(weight.numpy(), tau, target.numpy())
         torch.testing.assert_close(target, expected, atol=1e-6, rtol=1e-6)
     assert torch.equal(target, weight)
 
@@ -321,8 +321,10 @@ def test_kinds_without_native_losses_still_have_native_passes_where_they_can() -
 
 
 def test_wrong_shapes_are_refused() -> None:
-    work, one = _native.ReplaySteps(1), np.zeros(1, np.float32)
+    work, one = _native.OffPolicyLosses(1), np.zeros(1, np.float32)
     with pytest.raises(ValueError, match="target has 2 numbers, 1 are needed"):
-        work.follow(one, 0.5, np.zeros(2, np.float32))
+        work.polyak_update(one, 0.5, np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="head and read have other numbers of rows"):
-        work.draw(np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float32), one[None], one)
+        work.sample_actions(
+            np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float32), one[None], one
+        )

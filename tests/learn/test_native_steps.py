@@ -82,13 +82,13 @@ def gradient(
     shuffled = {name: torch.empty_like(tensor) for name, tensor in data.items()}
     for name, tensor in data.items():
         shuffled[name][order] = tensor
-    sums = _native.Updating(threads).policy_loss(
-        said=said.numpy(),
-        place=order.numpy(),
+    sums = _native.PPOUpdate(threads).policy_loss(
+        outputs=said.numpy(),
+        index=order.numpy(),
         sample=order.numpy(),
         mask=shuffled["mask"].numpy(),
         action=None if box else shuffled["action"].numpy(),
-        drawn=shuffled["action"].numpy() if box else None,
+        box_action=shuffled["action"].numpy() if box else None,
         log_prob=shuffled["log_prob"].numpy(),
         value=shuffled["value"].numpy(),
         advantage=shuffled["advantage"].numpy(),

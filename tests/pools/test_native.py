@@ -339,7 +339,7 @@ def test_a_seed_names_its_games() -> None:
 def test_memory_per_game_is_within_a_kilobyte() -> None:
     pool = Pool("skull_king", 64)
     native = pool._native
-    per_game = native.tables.shape[1]
+    per_game = native.envs.shape[1]
     per_game += 16 + 4 + 1  # legal actions, the action, the reason
     for name in ("reward", "skipped", "terminated", "truncated", "final_game", "final_length"):
         per_game += getattr(native, name).nbytes / 64

@@ -90,7 +90,7 @@ class Twins:
                 actions.append([0.0] * self.rules.box if self.rules.box else 0)
             elif rng.random() < share:
                 bot = int(rng.choice(bots))
-                answer = self.native.ask(bot, row)
+                answer = self.native.bot_action(bot, row)
                 assert self.wasm.ask(bot, row) == answer
                 actions.append(answer if self.rules.box else int(answer[0]))
             elif self.rules.box:

@@ -20,7 +20,7 @@ inline constexpr Hosts kPossiblePrey = 0x1e00;
 
 template <class Draws>
 SPARRING_FN inline RedMove b_line_move(Game& game, Draws& draws) {
-  int stage = game.flags & kSucceeded ? least(game.stage + 1, kStages - 1)
+  int stage = game.flags & kSucceeded ? min(game.stage + 1, kStages - 1)
                                       : int{kStageAfterFailure[game.stage]};
   if (stage == kOpServerExploit) {
     // Until it has once attacked the server, an empty scan sends B_line back to its start.

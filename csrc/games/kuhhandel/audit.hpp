@@ -155,7 +155,7 @@ inline const char* audit_trade(const Game& game) {
     return game.stake || game.ties || game.tied_tens || game.offer ? "half a trade" : nullptr;
   if (game.target == game.turn) return "a trade with oneself";
   const int stake =
-      least(game.animals[game.turn][game.traded], game.animals[game.target][game.traded]);
+      min(game.animals[game.turn][game.traded], game.animals[game.target][game.traded]);
   if (stake == 0 || stake != game.stake) return "a trade about other animals";
   if (game.ties == 0 && game.tied_tens) return "a tie that was none";
   if (game.phase == kRespond && game.ties) return "an answer to a tie";

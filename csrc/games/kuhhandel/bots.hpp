@@ -47,14 +47,14 @@ SPARRING_FN inline i32 bid_action(const Game& game, int bid_tens) {
 // Index 0 of a THRIFTY bidder's list is to pass, index i to raise by i tens.
 SPARRING_FN inline i32 thrifty_bid(const Game& game, Rng& rng) {
   const int own = tens_in(game.hand(game.actor));
-  const int raise = thrifty_index(0, most(0, own - game.high_tens), rng);
+  const int raise = thrifty_index(0, max(0, own - game.high_tens), rng);
   return raise == 0 ? kPass : bid_action(game, game.high_tens + raise);
 }
 
 SPARRING_FN inline i32 thrifty_digit(const Game& game, const Legal<Game>& legal, Rng& rng) {
   const int from = 10 * game.hundreds, high = game.high_tens;
-  const int first = most(high + 2, from);
-  const int last = least(tens_in(game.hand(game.actor)), from + 9);
+  const int first = max(high + 2, from);
+  const int last = min(tens_in(game.hand(game.actor)), from + 9);
   if (first > last) return legal.lowest();
   return kNumberFirst + high + thrifty_index(first - high, last - high, rng) - from;
 }
@@ -91,7 +91,7 @@ struct Dealer {
     const int missing = 4 - game.animals[at][kind];
     if (missing == 0) return 0;
     const int gain = game.quartets_tens[at] + (game.quartets[at] + 1) * kQuartetTens[kind];
-    return gain * least(count, missing) * (12 / missing);
+    return gain * min(count, missing) * (12 / missing);
   }
 
   SPARRING_APART SPARRING_FN i64 stake_worth(int me, int other, int kind, int count) const {
@@ -101,14 +101,14 @@ struct Dealer {
   SPARRING_FN i64 lot_worth() const {
     int rival = 0;
     SPARRING_FOR (int at = 0; at < config.num_players; ++at)
-      if (at != game.actor) rival = most(rival, claim(at, game.lot, 1));
+      if (at != game.actor) rival = max(rival, claim(at, game.lot, 1));
     return 100 * claim(game.actor, game.lot, 1) + denial_share() * rival;
   }
 
   // What DEALER is ready to spend on the lot for a share of its worth, in 120000ths of a ten.
   SPARRING_APART SPARRING_FN i64 budget(int share) const {
     const i64 own = tens_in(game.hand(game.actor));
-    return least(share * lot_worth(), kSpendable * kUnit * own);
+    return min(share * lot_worth(), kSpendable * kUnit * own);
   }
 
   SPARRING_FN i32 turn_action(const Legal<Game>& legal) const {
@@ -121,7 +121,7 @@ struct Dealer {
       const int kind = (action - kTradeFirst) % kKinds;
       const int other = wrap(me + 1 + (action - kTradeFirst) / kKinds, config.num_players);
       const int mine = game.animals[me][kind], theirs = game.animals[other][kind];
-      const int count = least(mine, theirs);
+      const int count = min(mine, theirs);
       i64 priority = 0;
       if (game.drawn == kDeck)
         priority = mine + count == 4 ? 4 : mine == theirs ? 3 : theirs + count == 4 ? 2 : 1;
@@ -152,14 +152,14 @@ struct Dealer {
     const i64 ready = budget(kAuctionShare);
     const Money held = game.hand(game.actor);
     const int lowest = game.high_tens + 1, from = 10 * game.hundreds;
-    const int first = most(lowest + 1, from), last = from + 9;
+    const int first = max(lowest + 1, from), last = from + 9;
     SPARRING_FOR (int i = 0; i < kTries; ++i) {
       const int cap = drawn_cap(ready, rng);
       if (cap < lowest) continue;
       const int wanted = lowest + rng.below(cap - lowest + 1);
       if (wanted > last || wanted + kLarge <= first) continue;  // nobody overpays by 500
       const int payable = tens_in(auto_payment(held, wanted));
-      if (payable >= first && payable <= least(last, cap)) return kNumberFirst + payable - from;
+      if (payable >= first && payable <= min(last, cap)) return kNumberFirst + payable - from;
     }
     return legal.lowest();
   }

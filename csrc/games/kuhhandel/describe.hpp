@@ -17,7 +17,7 @@ inline Spec Game::spec(const Config& config) {
           .rules_version = 1,
           .blocks = blocks,
           .role_names = {"turn", "bidder"},
-          .told_by = {{"phase.turn"}}};
+          .role_features = {{"phase.turn"}}};
 }
 
 inline std::vector<Stat> Game::stats(const Config&) {
@@ -97,7 +97,7 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   if (first < 0 || first >= players) return "turn must be 0.." + std::to_string(players - 1);
   fresh.turn = fresh.actor = static_cast<u8>(first);
   int owned[kKinds] = {};
-  Result unpaid{.reward = nullptr, .weight = nullptr, .roles = 1, .wanted = 0};
+  Result unpaid{.reward = nullptr, .weight = nullptr, .roles = 1, .active_parts = 0};
   Step step{config, unpaid, nullptr};
   for (int p = 0; p < players; ++p) {
     for (int kind = 0; kind < kKinds; ++kind) {

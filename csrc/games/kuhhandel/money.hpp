@@ -78,7 +78,7 @@ struct Pile {
 SPARRING_FN inline Pile small_pile(Money hand, int max_tens) {
   Pile pile{0, 0, max_tens};
   for (int d = 4; d >= 1; --d) {
-    const int count = least(count_of(hand, d), pile.left / kTens[d]);
+    const int count = min(count_of(hand, d), pile.left / kTens[d]);
     pile.cards |= money_of(d, count);
     pile.left -= count * kTens[d];
   }
@@ -96,11 +96,11 @@ SPARRING_APART SPARRING_FN inline Money auto_payment(Money hand, int price_tens)
   const int rest_tens = tens_in(rest);
   // A set that overpays by 500 or more could leave a card out. Who pays 1000 or more in smaller
   // cards and has two 500s left could change them.
-  const int largest = least(count_of(hand, 5), (price_tens + kLarge - 1) / kLarge);
+  const int largest = min(count_of(hand, 5), (price_tens + kLarge - 1) / kLarge);
   Money best = 0;
   int best_rank = 1 << 30;
-  SPARRING_FOR (int a = largest; a >= most(0, largest - 2); --a) {
-    const int due = most(0, price_tens - a * kLarge);
+  SPARRING_FOR (int a = largest; a >= max(0, largest - 2); --a) {
+    const int due = max(0, price_tens - a * kLarge);
     if (due > rest_tens) break;
     // What is kept of the rest is as much as can be; the others pay that sum exactly.
     const int paid = rest_tens - small_pile(rest, rest_tens - due).tens;
@@ -114,11 +114,11 @@ SPARRING_APART SPARRING_FN inline Money auto_payment(Money hand, int price_tens)
 // The largest sum up to a limit, with the fewest cards, then larger cards.
 SPARRING_APART SPARRING_FN inline Money largest_pile(Money hand, int limit_tens) {
   const Money rest = below(hand, 5);
-  const int largest = least(count_of(hand, 5), limit_tens / kLarge);
+  const int largest = min(count_of(hand, 5), limit_tens / kLarge);
   Money best = 0;
   int best_rank = -1;
   // Who leaves two 500s that fit has less than 1000 in smaller cards, or could change them.
-  SPARRING_FOR (int a = largest; a >= most(0, largest - 1); --a) {
+  SPARRING_FOR (int a = largest; a >= max(0, largest - 1); --a) {
     const Pile pile = small_pile(rest, limit_tens - a * kLarge);
     const int rank = (a * kLarge + pile.tens) << 8 | (0xff - cards_in(pile.cards) - a);
     if (rank > best_rank) best = pile.cards | money_of(5, a), best_rank = rank;

@@ -135,7 +135,7 @@ class View {
 // The ring of public events, the latest first, seats relative to the observer.
 SPARRING_FN inline void put_history(const Config& config, const Game& game, int me, u8* out,
                                     const u8* extra) {
-  const int players = config.num_players, count = least<int>(game.events, kEvents);
+  const int players = config.num_players, count = min<int>(game.events, kEvents);
   SPARRING_FOR (int i = 0; i < count; ++i, out += kEventBytes) {
     const u8* entry = extra + kEventBytes * ((game.events - 1 - i) % kEvents);
     copy_bytes(out, entry, kEventBytes);

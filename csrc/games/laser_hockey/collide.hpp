@@ -21,8 +21,8 @@ SPARRING_APART SPARRING_FN inline Bounds bounds_of(const Polygon& polygon, const
   Bounds bounds = {at, at};
   for (int i = 1; i < polygon.count; ++i) {
     at = to_world(pose, polygon.vertex[i]);
-    bounds.low = {least(bounds.low.x, at.x), least(bounds.low.y, at.y)};
-    bounds.high = {most(bounds.high.x, at.x), most(bounds.high.y, at.y)};
+    bounds.low = {min(bounds.low.x, at.x), min(bounds.low.y, at.y)};
+    bounds.high = {max(bounds.high.x, at.x), max(bounds.high.y, at.y)};
   }
   return bounds;
 }
@@ -77,7 +77,7 @@ SPARRING_APART SPARRING_FN inline Face widest_gap(const Polygon& a, const Pose& 
   SPARRING_FOR (int i = 0; i < a.count; ++i) {
     f32 deepest = 1e30f;
     for (int j = 0; j < b.count; ++j)
-      deepest = least(deepest, dot(a.normal[i], corner[j] - a.vertex[i]));
+      deepest = min(deepest, dot(a.normal[i], corner[j] - a.vertex[i]));
     if (deepest > best.separation) best = {i, deepest};
   }
   return best;

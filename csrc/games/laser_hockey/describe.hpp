@@ -166,7 +166,7 @@ std::string Match<Control>::setup(const Config& config, const std::vector<i64>& 
   }
   sparring::Bounds declared(&fresh, sizeof fresh);
   fresh.bounds(config, declared);
-  if (!declared.wrong().empty()) return declared.wrong();
+  if (!declared.error().empty()) return declared.error();
   if (const char* wrong = fresh.audit(config)) return wrong;
   *this = fresh;
   return {};
@@ -210,7 +210,7 @@ const char* Match<Control>::audit(const Config&) const {
     if (length(at.velocity) > static_cast<f32>(kFastest))
       return "a body is faster than physics allows";
     const Vec from = at.center - kCenter;
-    if (most(magnitude(from.x), magnitude(from.y)) > farthest || magnitude(at.angle) > farthest)
+    if (max(magnitude(from.x), magnitude(from.y)) > farthest || magnitude(at.angle) > farthest)
       return "a body is farther than it can have come";
   }
   for (int at = kLeft; at <= kRight; ++at) {

@@ -62,8 +62,8 @@ SPARRING_FN constexpr WallShape wall_at(Pixels origin, Pixels a, Pixels b, Pixel
       .bounds = {{100, 100}, {-100, -100}}};
   for (int i = 0; i < 4; ++i) {
     const Vec at = wall.origin + wall.polygon.vertex[i];
-    wall.bounds.low = {least(wall.bounds.low.x, at.x), least(wall.bounds.low.y, at.y)};
-    wall.bounds.high = {most(wall.bounds.high.x, at.x), most(wall.bounds.high.y, at.y)};
+    wall.bounds.low = {min(wall.bounds.low.x, at.x), min(wall.bounds.low.y, at.y)};
+    wall.bounds.high = {max(wall.bounds.high.x, at.x), max(wall.bounds.high.y, at.y)};
   }
   return wall;
 }

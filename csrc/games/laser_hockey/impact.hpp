@@ -72,13 +72,13 @@ SPARRING_FN inline Axis nearest_features(const WallShape& wall, const Polygon& c
     const Vec middle = 0.5f * (shape.vertex[i] + shape.vertex[next]);
     f32 deepest = 1e30f;
     for (int j = 0; j < core.count; ++j) {
-      deepest = least(deepest, dot(shape.normal[i], corner[j] - post[i]));
+      deepest = min(deepest, dot(shape.normal[i], corner[j] - post[i]));
       bool inside;
       const Vec seen = nearest_on(post[i], post[next], corner[j], inside);
       consider(seen, corner[j], inside,
                {Axis::kWallFace, 0, shape.normal[i], middle + wall.origin});
     }
-    apart = most(apart, deepest);
+    apart = max(apart, deepest);
   }
   SPARRING_FOR (int j = 0; core.count > 1 && j < core.count; ++j) {
     const int next = core.after(j);
@@ -86,12 +86,12 @@ SPARRING_FN inline Axis nearest_features(const WallShape& wall, const Polygon& c
     const Vec middle = 0.5f * (core.vertex[j] + core.vertex[next]);
     f32 deepest = 1e30f;
     for (int i = 0; i < shape.count; ++i) {
-      deepest = least(deepest, dot(normal, post[i] - corner[j]));
+      deepest = min(deepest, dot(normal, post[i] - corner[j]));
       bool inside;
       const Vec seen = nearest_on(corner[j], corner[next], post[i], inside);
       consider(post[i], seen, inside, {Axis::kCoreFace, 0, core.normal[j], middle});
     }
-    apart = most(apart, deepest);
+    apart = max(apart, deepest);
   }
   best.distance = apart <= 0 ? -1.0f : square_root(nearest);
   if (best.kind == Axis::kCorners) best.direction = 1 / best.distance * best.direction;
@@ -226,7 +226,7 @@ SPARRING_APART SPARRING_FN inline void stop_at_walls(World& world, int index, Ve
   u32 disabled = 0;
   u8 events[kWalls] = {};
   for (;;) {
-    const f32 distance = most(kSlop, kSkin + radius_of(index) - 3 * kSlop);
+    const f32 distance = max(kSlop, kSkin + radius_of(index) - 3 * kSlop);
     const Core core = {index,
                        index == kPuck ? kPoint : kRacket[index],
                        {from, body.center, from_angle, body.angle},

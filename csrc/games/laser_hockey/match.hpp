@@ -216,7 +216,7 @@ struct Match {
   SPARRING_FN static Vec draw_spawn(const Config& config, Rng& rng) {
     constexpr f32 kSafe = 3.4f;
     const f32 x = 3 + between(rng, -10.0f / 3, 10.0f / 6), y = between(rng, -2, 2);
-    return {config.safe_spawn ? least(x, kSafe) : x, y};
+    return {config.safe_spawn ? min(x, kSafe) : x, y};
   }
 
   // TRAIN_DEFENSE: the puck is shot from the right half toward the left goal.
@@ -250,10 +250,10 @@ struct Match {
     SPARRING_FOR (int at = 0; at < 2; ++at) {
       const f32 side = side_of(at);
       if (side * puck.x < 0 && side * puck_speed <= 0)
-        result.pay(kClosenessPart, at, per_meter * length(place(at) - puck));
-      result.pay(kTouchPart, at, keep[at] == kCaught);
-      result.pay(kDirectionPart, at, side * puck_speed / (25 * limit));
-      if (winner) result.pay(kGoalPart, at, side * static_cast<f32>(winner));
+        result.add_reward(kClosenessPart, at, per_meter * length(place(at) - puck));
+      result.add_reward(kTouchPart, at, keep[at] == kCaught);
+      result.add_reward(kDirectionPart, at, side * puck_speed / (25 * limit));
+      if (winner) result.add_reward(kGoalPart, at, side * static_cast<f32>(winner));
     }
   }
 

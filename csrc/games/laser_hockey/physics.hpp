@@ -17,8 +17,8 @@ enum Touch : u8 { kOnLeft = 1, kOnRight = 2, kInLeftGoal = 4, kInRightGoal = 8 }
 
 SPARRING_FN inline bool in_goal(Vec puck, int goal) {
   const Bounds& box = kWall[goal].bounds;
-  const Vec away = {most(most(box.low.x - puck.x, puck.x - box.high.x), 0.0f),
-                    most(most(box.low.y - puck.y, puck.y - box.high.y), 0.0f)};
+  const Vec away = {max(max(box.low.x - puck.x, puck.x - box.high.x), 0.0f),
+                    max(max(box.low.y - puck.y, puck.y - box.high.y), 0.0f)};
   constexpr f32 kReach = kPuckRadius + kSkin;
   return dot(away, away) <= kReach * kReach;
 }
@@ -84,8 +84,8 @@ SPARRING_FN inline Groups group(const Contacts& contacts) {
   SPARRING_FOR (int i = 0; i < contacts.count; ++i) {
     const Contact& contact = contacts.at[i];
     if (contact.first == kRink) continue;
-    const int joined = least(lowest[contact.first], lowest[contact.second]);
-    const int gone = most(lowest[contact.first], lowest[contact.second]);
+    const int joined = min(lowest[contact.first], lowest[contact.second]);
+    const int gone = max(lowest[contact.first], lowest[contact.second]);
     SPARRING_FOR (int body = kLeft; body <= kPuck; ++body)
       if (lowest[body] == gone) lowest[body] = joined;
   }

@@ -207,7 +207,7 @@ SPARRING_FN inline f32 solve_one(Pair& pair, const Contact& contact, ContactPoin
   const Vec slip = pair.slip(point);
   const f32 wanted =
       point.normal_impulse - point.normal_mass * (dot(slip, contact.normal) - point.bias);
-  const f32 total = most(wanted, 0.0f);
+  const f32 total = max(wanted, 0.0f);
   const f32 change = total - point.normal_impulse;
   point.normal_impulse = total;
   pair.push(point, change * contact.normal);
@@ -242,7 +242,7 @@ SPARRING_FN inline f32 solve_two(Pair& pair, Contact& contact) {
   b.normal_impulse = new_b;
   pair.push(a, (new_a - had_a) * contact.normal);
   pair.push(b, (new_b - had_b) * contact.normal);
-  return most(magnitude(new_a - had_a), magnitude(new_b - had_b));
+  return max(magnitude(new_a - had_a), magnitude(new_b - had_b));
 }
 
 // Friction of all points, then what keeps the bodies apart. Returns the largest change.
@@ -250,11 +250,11 @@ SPARRING_FN inline f32 solve(World& world, Contact& contact) {
   f32 change = 0;
   Pair pair(world, contact);
   SPARRING_FOR (int i = 0; i < contact.points; ++i)
-    change = most(change, solve_friction(pair, contact, contact.point[i]));
+    change = max(change, solve_friction(pair, contact, contact.point[i]));
   const f32 pressing =
       contact.points == 1 ? solve_one(pair, contact, contact.point[0]) : solve_two(pair, contact);
   pair.put_back(world, contact);
-  return most(change, pressing);
+  return max(change, pressing);
 }
 
 // `members`: bits of the contacts of one group of connected bodies.
@@ -266,7 +266,7 @@ SPARRING_APART SPARRING_FN inline void solve_velocities(World& world, Contacts& 
   SPARRING_FOR (int pass = 0; pass < passes; ++pass) {
     f32 change = 0;
     SPARRING_FOR (u32 rest = members; rest; rest &= rest - 1)
-      change = most(change, solve(world, contacts.at[lowest_bit(rest)]));
+      change = max(change, solve(world, contacts.at[lowest_bit(rest)]));
     if (change < kSettled) return;
   }
 }
@@ -297,7 +297,7 @@ SPARRING_APART SPARRING_FN inline void solve_positions(World& world, const Conta
       SPARRING_FOR (int i = 0; i < contact.manifold.points; ++i) {
         const Overlap overlap = overlap_of(world, contact, i);
         const f32 gap = overlap.distance - radius_of(contact.first) - radius_of(contact.second);
-        worst = least(worst, gap);
+        worst = min(worst, gap);
         const f32 correction = clamp(share * (gap + kSlop), -kLargestCorrection, 0);
         if (correction == 0) continue;
         Body& first = world.body[contact.first];

@@ -61,8 +61,8 @@ struct Bounds {
 };
 
 SPARRING_FN constexpr Bounds joined(const Bounds& a, const Bounds& b) {
-  return {{least(a.low.x, b.low.x), least(a.low.y, b.low.y)},
-          {most(a.high.x, b.high.x), most(a.high.y, b.high.y)}};
+  return {{min(a.low.x, b.low.x), min(a.low.y, b.low.y)},
+          {max(a.high.x, b.high.x), max(a.high.y, b.high.y)}};
 }
 
 SPARRING_FN constexpr bool overlap(const Bounds& a, const Bounds& b, f32 margin) {

@@ -57,7 +57,7 @@ SPARRING_APART SPARRING_FN inline int best_gain(const Position& position) {
   Walk walk(position.targets(position.safety()), position.side[kOther]);
   int label, to, best = kMated;
   while (walk.next(label, to)) {
-    best = most(best, gain_of(position, label, to));
+    best = max(best, gain_of(position, label, to));
     if (walk.is_quiet()) break;  // nothing that follows gains anything
   }
   return best;
@@ -170,8 +170,8 @@ class Search {
   }
 
   SPARRING_FN static void take(Frame& at, int value) {
-    at.best = most(at.best, value);
-    at.alpha = most(at.alpha, value);
+    at.best = max(at.best, value);
+    at.alpha = max(at.alpha, value);
     if (at.alpha >= at.beta) at.walk.stop();
   }
 

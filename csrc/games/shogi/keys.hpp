@@ -101,7 +101,7 @@ class Memory {
 
   // Whether the filter knows the keys that are left of the positions before number `at`.
   SPARRING_FN bool is_whole(int at) const {
-    for (int i = most(0, at - positions_); i < at; ++i)
+    for (int i = max(0, at - positions_); i < at; ++i)
       if (!may_have(keys_[i % positions_])) return false;
     return true;
   }
@@ -111,7 +111,7 @@ class Memory {
   SPARRING_FN Repeats find(u64 key, int at) const {
     Repeats found{};
     if (!may_have(key)) return found;
-    const int oldest = least(at, positions_);
+    const int oldest = min(at, positions_);
     int place = at % positions_ - 4;
     for (int distance = 4; distance <= oldest && found.count < 3; distance += 2, place -= 2) {
       if (place < 0) place += positions_;

@@ -59,7 +59,7 @@ SPARRING_FN inline void Game::observe(const Config& config, int me, u8* out, con
   u8* fact = numbers + kHands;
   fact[fact_byte("in check")] = to_move && position.in_check;
   fact[fact_byte("occurrences")] = repeats;
-  fact[fact_byte("moves")] = static_cast<u8>(least(ply >> 1, 255));
+  fact[fact_byte("moves")] = static_cast<u8>(min(ply >> 1, 255));
   fact[fact_byte("black")] = me == kBlack;
   out += kPieceBytes;
   if (config.observation == kCompact) {

@@ -168,7 +168,7 @@ class SfenReader {
       const int kind = kind_of(c);
       if (kind >= kKinds) return stop(std::string("'") + c + "' cannot be in hand");
       u8& held = sfen_.position.hand[std::isupper(c) ? kBlack : kWhite][kind];
-      held = static_cast<u8>(least(held + most(count, 1), 2 * kPieceTotal[kPawn]));
+      held = static_cast<u8>(min(held + max(count, 1), 2 * kPieceTotal[kPawn]));
       count = 0;
     }
     return count == 0 || stop("a count in the hands stands before no piece: '" + hands + "'");
@@ -181,7 +181,7 @@ class SfenReader {
       if (!is_digit(c)) return stop("the move number must be digits, not '" + number + "'");
     if (number.size() > kMaxNumberDigits || std::stoi(number) > kMaxNumber)
       return stop("the move number " + number + " is above " + std::to_string(kMaxNumber));
-    sfen_.number = most(1, std::stoi(number));
+    sfen_.number = max(1, std::stoi(number));
     return true;
   }
 
@@ -241,7 +241,7 @@ inline std::string sfen_of(Position position, int number) {
     if (empty) text += std::to_string(empty);
   }
   return text + (black ? " b " : " w ") + hands_name(position) + ' ' +
-         std::to_string(least(number, kMaxNumber));
+         std::to_string(min(number, kMaxNumber));
 }
 
 inline std::vector<int> actions_of(const Targets& targets) {

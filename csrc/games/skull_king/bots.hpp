@@ -119,7 +119,7 @@ SPARRING_APART SPARRING_FN inline int rule_bid(const Game& game, int level, Rng&
   const i64 one = i64{1} << 31;
   const i64 noisy = worth * one + (static_cast<i64>(rng.next()) - one) * spread;
   const i64 bid = round_half_even(noisy, 100 * one);
-  return static_cast<int>(least<i64>(most<i64>(bid, 0), game.cards));
+  return static_cast<int>(min<i64>(max<i64>(bid, 0), game.cards));
 }
 
 SPARRING_APART SPARRING_FN inline int rule_card(const Game& game, int level, const Cards& legal,
@@ -193,7 +193,7 @@ SPARRING_APART SPARRING_FN inline int captain_bid(const Game& game, const Config
     expected += chance[id] * share;
   });
   const int bid = static_cast<int>(0.95 * expected + 0.5 + 1e-9);
-  return least(most(bid, 0), static_cast<int>(game.cards));
+  return min(max(bid, 0), static_cast<int>(game.cards));
 }
 
 // One way to play a card, with CAPTAIN's chance that it takes the trick.
@@ -210,7 +210,7 @@ SPARRING_FN inline f64 captain_chance(const Game& game, const Config& config, in
   const int after = config.seats() - game.trick_size - 1;
   if (kind <= kLoot) return after == 0 ? 1 : 0.02;
   const int threat = captain_threat(token - 1, unseen) + (after > 0 ? 10 : 0);
-  return power(1 - least(1.0, static_cast<f64>(threat) / static_cast<f64>(10 * pool)), after);
+  return power(1 - min(1.0, static_cast<f64>(threat) / static_cast<f64>(10 * pool)), after);
 }
 
 SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Config& config,
@@ -222,7 +222,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   Cards seen = game.hand[me];
   SPARRING_FOR (int s = 0; s < config.seats(); ++s) seen = seen | game.played[s];
   const Unseen unseen(config.deck_cards() - seen);
-  const int pool = most(1, unseen.cards.count());
+  const int pool = max(1, unseen.cards.count());
 
   Option option[11];
   int count = 0;
@@ -230,7 +230,7 @@ SPARRING_APART SPARRING_FN inline i32 captain_play(const Game& game, const Confi
   const auto add = [&](int action, int token, int value) {
     const f64 wins = captain_chance(game, config, token, unseen, pool);
     option[count++] = {action, value, wins};
-    lowest = least(lowest, wins);
+    lowest = min(lowest, wins);
   };
   legal.each([&](int id) {
     const int value = captain_value(id);

@@ -125,8 +125,8 @@ struct Config {
 
   // c(r) of section 2.
   SPARRING_FN int hand_size(int round) const {
-    const int cap = num_players == 8 ? least(cap8, deck_size() / 8) : deck_size() / seats();
-    return least(rounds[round - 1], least(cap, 10));
+    const int cap = num_players == 8 ? min(cap8, deck_size() / 8) : deck_size() / seats();
+    return min(rounds[round - 1], min(cap, 10));
   }
 
   SPARRING_FN constexpr Cards deck_cards() const {
@@ -298,13 +298,13 @@ SPARRING_FN inline int shaped_estimate(const Cards& hand, int cards) {
     strong += shaped_strength(id) > 700;
   });
   SPARRING_FOR (int suit = 1; suit < 4; ++suit)
-    longest = most(longest, (hand & kSuits[suit]).count());
+    longest = max(longest, (hand & kSuits[suit]).count());
   if (longest >= 3 && 10 * longest >= 6 * cards) total += 500;
   if ((hand & kMermaids).any() && strong >= 2) total -= 500;
   if (cards >= 5 && (hand & kPirates).count() >= 2) total += 300;
   total -= 400 * (hand & kEscapes).count();
   if (hand.test(kKingId)) total += 200;
-  return most(0, static_cast<int>(round_half_even(total, 1000)));
+  return max(0, static_cast<int>(round_half_even(total, 1000)));
 }
 
 }  // namespace sparring::skull_king

@@ -62,7 +62,7 @@ inline Spec Game::spec(const Config& config) {
           .rules_version = 1,
           .blocks = blocks,
           .role_names = {"manager", "worker"},
-          .told_by = {bids}};
+          .role_features = {bids}};
 }
 
 // The whole game first, then by stage of the game and by round.
@@ -93,11 +93,11 @@ inline std::vector<Stat> Game::stats(const Config& config) {
   for (const Span& span : spans)
     for (const Measure& one : kMeasures) {
       Stat stat{one.name + span.name, {}, {}, one.help + span.help, span.detail};
-      for (int r = span.from; r <= least(span.to, last); ++r) {
-        stat.above.push_back(kEachRound * (r - 1) + one.counter);
-        stat.below.push_back(kEachRound * (r - 1) + kPlayed);
+      for (int r = span.from; r <= min(span.to, last); ++r) {
+        stat.numerator.push_back(kEachRound * (r - 1) + one.counter);
+        stat.denominator.push_back(kEachRound * (r - 1) + kPlayed);
       }
-      if (!stat.below.empty()) stats.push_back(stat);
+      if (!stat.denominator.empty()) stats.push_back(stat);
     }
   return stats;
 }

@@ -20,14 +20,14 @@ def check_goals(rules: Rules) -> Literal[True]:
             f"hindsight.on: {rules.name} has no goals that could be relabeled; leave it "
             "out (docs/add-a-game.md says how a game declares goals)"
         )
-    if refusal := _native.Goals(rules.native).refusal:
+    if refusal := _native.Goals(rules.native).unsupported_reason:
         raise ConfigError(f"hindsight.on: {rules.name} cannot be relabeled with {refusal}")
     return True
 
 
 def check_reward_parts(rules: Rules, parts: Sequence[str]) -> None:
     """Refuse reward parts that cannot be recomputed for another goal."""
-    known = dict(zip(rules.parts, _native.Goals(rules.native).pays, strict=True))
+    known = dict(zip(rules.parts, _native.Goals(rules.native).goal_parts, strict=True))
     unknown = [part for part in parts if not known[part]]
     if unknown:
         raise ConfigError(

@@ -243,7 +243,7 @@ class Rules:
         """
         if len(self.roles) == 1:
             return ((),)
-        markers = self.native.told_by
+        markers = self.native.role_features
         by_name = {feature.name: feature for feature in self.features}
         return tuple(
             tuple(at for name in names for at in by_name[name].bytes)

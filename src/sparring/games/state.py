@@ -151,7 +151,7 @@ class State:
         index = self.rules.bot(bot)
         if self.native.seat(self._row(row)) < 0:
             raise SparringError("no seat is to act")
-        answer = self.native.ask(index, row)
+        answer = self.native.bot_action(index, row)
         return np.array(answer, np.float32) if self.rules.box else int(answer[0])
 
     def clone(self) -> State:

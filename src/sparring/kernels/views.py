@@ -41,16 +41,16 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "f32": (torch.float32,),
     "f64": (torch.float64,),
     # Opaque bytes, and structs of numbers of one type.
-    "Table<G>": (torch.uint8,),
+    "Env<G>": (torch.uint8,),
     "SettingStorage<G>": (torch.uint8,),
     "Legal<G>": (torch.int64,),
-    "Open": (torch.int32,),
-    "Earned": (torch.float32,),
+    "PendingTransition": (torch.int32,),
+    "EpisodeSums": (torch.float32,),
     "Hparams": (torch.float32,),
     "Statistics": (torch.float32,),
     "Losses": (torch.float32,),
     "Tally": (torch.float32,),
-    "Plan": (torch.float32,),
+    "StepParams": (torch.float32,),
     "Moments": (torch.float64,),
 }
 """Tensor dtypes by pointer type."""

@@ -31,7 +31,7 @@ from sparring.phases import phase
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 
-UNKNOWN = np.uint32(_native.UNKNOWN_RECORD).astype(np.int32)
+UNKNOWN = np.uint32(_native.UNKNOWN_GOAL_RESULT).astype(np.int32)
 """Marks a goal result that is not known."""
 
 

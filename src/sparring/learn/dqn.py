@@ -94,7 +94,7 @@ class DQN:
             target = NativeNet(self.target, threads=threads, arithmetic=self.forward.arithmetic)
             self.native = NativeGradient(native, target, weighted=replay.prioritized)
             self.packed, self.packed_target = native.packed, target.packed
-            work = _native.Updating(threads)
+            work = _native.PPOUpdate(threads)
             self.optimizer = PackedAdam(self.packed, native=work, on_change=native.mark_changed)
         else:
             self.packed, self.packed_target = (

@@ -42,7 +42,11 @@ class Hindsight:
 
     def sampling(self) -> dict[str, Any]:
         """Return the arguments of native replay sampling."""
-        return {"goals": self.goals, "rewards": self.pool.weights(), "share": self.config.share}
+        return {
+            "goals": self.goals,
+            "reward_weights": self.pool.weights(),
+            "share": self.config.share,
+        }
 
     def examples(
         self, rollout: Rollout, samples: npt.NDArray[np.intp], update: int
@@ -56,7 +60,7 @@ class Hindsight:
         places = np.ascontiguousarray(samples, np.int64)
         drawn = np.zeros(len(places), np.uint8)
         _native.draw_hindsight(
-            record=rollout.of_place,
+            goal_result=rollout.of_place,
             among=places,
             seed=self.seed,
             number=update % 2**32,
@@ -68,7 +72,7 @@ class Hindsight:
         action: npt.NDArray[np.int32] = rollout.action[chosen]
         done = np.zeros(len(chosen), np.uint8)
         record = rollout.of_place[chosen]
-        self.goals.relabel(record=record, obs=obs, mask=mask, action=action, done=done)
+        self.goals.relabel(goal_result=record, obs=obs, mask=mask, action=action, done=done)
         relabeled = done.view(np.bool_)
         return {"obs": obs[relabeled], "mask": mask[relabeled], "action": action[relabeled]}
 
@@ -101,10 +105,10 @@ class ExamplesTerm(Weighted):
         grad: npt.NDArray[np.float32],
     ) -> float:
         cross_entropy: float = work.example_loss(
-            said=outputs,
+            outputs=outputs,
             mask=rows["mask"].numpy(),
             action=rows["action"].numpy(),
-            drawn=None,
+            box_action=None,
             weight=self.weight,
             grad=grad,
         )

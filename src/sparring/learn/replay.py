@@ -108,11 +108,14 @@ class ReplayBuffer:
             self.sums = np.zeros(_native.tree_sums(config.capacity), np.uint64)
         columns: dict[str, Any] = {RECORD: None, **self.ring.columns}
         raw = columns["action"].reshape(config.capacity, -1).view(np.uint8)
+        renamed = {"paid": "reward", RECORD: "goal_result"}
+        named = {renamed.get(name, name): column for name, column in columns.items()}
+        named["action"] = raw
         self.native = _native.ReplayRing(
             actions=rules.actions,
             box=rules.box,
-            **{**columns, "action": raw},
-            open=self.pending,
+            **named,
+            pending=self.pending,
             weight=self.weight,
             sums=self.sums,
             threads=threads,
@@ -158,10 +161,10 @@ class ReplayBuffer:
             numbers=numbers,
             end=transitions.end,
             next=transitions.next,
-            paid=transitions.paid,
+            reward=transitions.paid,
             discount=transitions.discount,
-            open_rows=transitions.pending_rows(),
-            record=rollout.of_place,
+            pending_rows=transitions.pending_rows(),
+            goal_result=rollout.of_place,
             **final_rows(rollout),
         )
 
@@ -189,12 +192,12 @@ class ReplayBuffer:
             mask=mask,
             action=action,
             numbers=numbers,
-            paid=paid,
+            reward=paid,
             discount=discount,
             next_obs=next_obs,
             next_mask=next_mask,
             weight=weight,
-            places=places,
+            indices=places,
             **self._relabel_options(),
         )
         self._sampled += batch
@@ -211,7 +214,7 @@ class ReplayBuffer:
         )
 
     def _relabel_options(self) -> dict[str, Any]:
-        options: dict[str, Any] = {"goals": None, "rewards": [], "share": 0.0}
+        options: dict[str, Any] = {"goals": None, "reward_weights": [], "share": 0.0}
         for hindsight in self.relabeling:
             options |= hindsight.sampling()
         return options
@@ -220,7 +223,9 @@ class ReplayBuffer:
         """Set the priorities of samples by their TD errors."""
         if self.weight is None:
             raise StateError("only a prioritized replay has priorities: replay.prioritized=true")
-        self.native.reprioritize(places=places, error=error, exponent=self.config.priority_exponent)
+        self.native.reprioritize(
+            indices=places, error=error, exponent=self.config.priority_exponent
+        )
 
     def weights(self) -> tuple[npt.NDArray[np.uint32], int] | None:
         """Copy all priorities; None without prioritized sampling."""

@@ -84,13 +84,13 @@ class Rollout:
         if self.record is None or self.of_place is None:
             return
         steps, games, seats = self.record.shape
-        _native.find_records(
+        _native.find_goal_results(
             seats=seats,
             chains=transitions.chains,
             seat=self.seat.reshape(steps, games, -1),
             terminated=self.terminated.view(np.uint8),
             truncated=self.truncated.view(np.uint8),
-            record=self.record,
+            goal_result=self.record,
             out=self.of_place,
         )
 

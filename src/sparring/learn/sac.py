@@ -123,7 +123,7 @@ class SAC:
             )
             self.temperature_adam = PackedAdam(temperature)
             return
-        self.head, work, tell = NativeHead(actor), _native.Updating(threads), None
+        self.head, work, tell = NativeHead(actor), _native.PPOUpdate(threads), None
         if not native_critics_unsupported_reason(self.critics):
             bf16 = self.forward.arithmetic == BF16
             self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)

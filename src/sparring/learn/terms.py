@@ -107,7 +107,7 @@ class NativeLoss(Protocol):
     ) -> float:
         """Write the gradient of the weighted mean loss; return the mean.
 
-        work: `_native.Updating`. outputs: of policy and value heads.
+        work: `_native.PPOUpdate`. outputs: of policy and value heads.
         """
 
 

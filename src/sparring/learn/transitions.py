@@ -21,7 +21,7 @@ NOT_A_SAMPLE, TO_NEXT, TERMINATED, TRUNCATED = 0, 1, 2, 3
 PENDING_DTYPE = np.dtype(
     [("row", np.int32), ("decisions", np.int32), ("role", np.int32), ("reward", np.float32)]
 )
-"""A pending transition; `Open` in csrc/core/transitions.hpp."""
+"""A pending transition; `PendingTransition` in csrc/core/transitions.hpp."""
 
 MAX_SKIPPED = 10**6
 """Limit of forced moves between two decisions of a seat; games have less than a thousandth."""
@@ -44,7 +44,7 @@ class Transitions:
         by_role: link a decision with the seat's next one in the same role, instead of its next one
             in any role. Rewards are always weighted by the role of the decision.
         """
-        if PENDING_DTYPE.itemsize != _native.OPEN_BYTES:
+        if PENDING_DTYPE.itemsize != _native.PENDING_BYTES:
             raise ConfigError("the native core was built from another version; reinstall")
         self.rules, self.games, self.steps, self.learner = rules, games, steps, learner
         self.chains = len(rules.roles) if by_role else 1
@@ -137,12 +137,12 @@ class Transitions:
             final_value=np.ascontiguousarray(final_value),
             final_role=None if final_role is None else np.ascontiguousarray(final_role),
             skipped=None if skipped is None else np.ascontiguousarray(skipped),
-            open=self.pending.view(np.uint8),
+            pending=self.pending.view(np.uint8),
             end=self.end,
             next=self.next,
-            paid=self.paid,
+            link_reward=self.paid,
             discount=self.discount,
-            tail=self.tail,
+            bootstrap=self.tail,
         )
 
     def advantages(
@@ -184,9 +184,9 @@ class Transitions:
             value=np.ascontiguousarray(value),
             end=self.end,
             next=self.next,
-            paid=self.paid,
+            reward=self.paid,
             discount=self.discount,
-            tail=self.tail,
+            bootstrap=self.tail,
             advantage=advantage,
             **weights,
         )

@@ -14,7 +14,7 @@ class Batch:
     """Views into a pool's arrays; the next step overwrites them."""
 
     def __init__(self, native: _native.Pool, slots: Sequence[int], rows: int) -> None:
-        games = slice(native.slot_begin(slots[0]), native.slot_end(slots[-1]))
+        games = slice(native.group_begin(slots[0]), native.group_end(slots[-1]))
         row_range = slice(games.start * rows, games.stop * rows)
         self._native = native
         self._slots = slots
@@ -31,7 +31,7 @@ class Batch:
         """[N, seats, roles], rewards of the last step, for the episode that was running before."""
         self.skipped: npt.NDArray[np.uint16] = native.skipped[games]
         """[N, seats], forced decisions since the last step (skip_forced)."""
-        self.record: npt.NDArray[np.uint32] = native.record[games]
+        self.record: npt.NDArray[np.uint32] = native.goal_result[games]
         """[N, seats], the encoded result of a goal that was reached or missed, 0 for none. Empty
         unless the pool keeps records."""
         self.terminated: npt.NDArray[np.bool_] = native.terminated[games]
@@ -39,7 +39,7 @@ class Batch:
 
     def _ended(self) -> slice | npt.NDArray[np.intp]:
         """Indices of the ended games in the `final_*` arrays: the first ones of each slot."""
-        starts = [self._native.slot_begin(slot) for slot in self._slots]
+        starts = [self._native.group_begin(slot) for slot in self._slots]
         counts = [self._native.final_count(slot) for slot in self._slots]
         if len(starts) == 1:
             return slice(starts[0], starts[0] + counts[0])
@@ -84,4 +84,4 @@ class Batch:
     @property
     def final_moves(self) -> npt.NDArray[np.uint64]:
         """[E], a hash of all actions of the episode, including bots' and forced ones."""
-        return self._native.final_moves[self._ended()]
+        return self._native.final_action_hash[self._ended()]

@@ -153,7 +153,7 @@ class Pool:
         else:
             self._sampled = np.zeros(shape, np.int32)
         self._row_bounds = [
-            slice(self._native.slot_begin(s) * rows, self._native.slot_end(s) * rows)
+            slice(self._native.group_begin(s) * rows, self._native.group_end(s) * rows)
             for s in range(self.slots)
         ]
         self._sampled_in = [self._sampled[rows] for rows in self._row_bounds]
@@ -280,7 +280,7 @@ class Pool:
 
     def pack_starts(self, starts: Sequence[Start]) -> PackedStarts:
         """Pack starts for this game."""
-        return pack(self.rules, starts, self._native.game_bytes, self._native.side.shape[1])
+        return pack(self.rules, starts, self._native.game_bytes, self._native.extra.shape[1])
 
     def take_starts(self, packed: PackedStarts) -> None:
         """Set starts that are packed already."""
@@ -352,13 +352,13 @@ class Pool:
         """Return all games as bytes; `load_state` continues them exactly."""
         self._check_idle()
         self._check_started()
-        arrays = (self._native.tables, self._native.side, self.memory)
+        arrays = (self._native.envs, self._native.extra, self.memory)
         body = b"".join(array.tobytes() for array in arrays)
         more = {
             "games": self.num_games,
             "first_game": self.first_game,
             "seed": self.seed,
-            "table": self._native.tables.shape[1],
+            "table": self._native.envs.shape[1],
             **memory_entry(self.memory_bytes),
         }
         return add_header(self.rules, more, body)
@@ -374,11 +374,11 @@ class Pool:
                 "games": self.num_games,
                 "first_game": self.first_game,
                 "memory": self.memory_bytes,
-                "table": self._native.tables.shape[1],
+                "table": self._native.envs.shape[1],
             }
         )
         header.check_version(self.rules)
-        sizes = [array.size for array in (self._native.tables, self._native.side, self.memory)]
+        sizes = [array.size for array in (self._native.envs, self._native.extra, self.memory)]
         if len(body) != sum(sizes):
             raise StateError("the state was saved by another build of the native core")
         seed = seed_bits(header.seed())
@@ -394,14 +394,14 @@ class Pool:
         self._check_started()
         game = check_in_range("game", game, self.num_games)
         state = State(self.rules, self.seed, self._native.weights(), game=self.first_game + game)
-        if wrong := state.native.sit_down(self._native, game):
+        if wrong := state.native.load_from_pool(self._native, game):
             raise StateError(f"{self.rules.name} game {game} cannot be played on: {wrong}")
         return state
 
     @property
     def tables(self) -> npt.NDArray[np.uint8]:
         """The bytes of all games, one row each, starting with the game's own bytes."""
-        return self._native.tables
+        return self._native.envs
 
     def digest(self) -> int:
         """Return a hash of all rows, rewards and ends; independent of threads."""

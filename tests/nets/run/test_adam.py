@@ -43,7 +43,7 @@ def test_steps_are_those_of_the_formula(how: str, eps: float) -> None:
     layer = nn.Linear(7, 5)
     theirs = torch.optim.Adam(layer.parameters(), lr=LR, betas=BETAS, eps=eps, fused=True)
     packed = PackedParameters(layer)
-    ours = PackedAdam(packed, eps=eps, native=_native.Updating(1) if how == "native" else None)
+    ours = PackedAdam(packed, eps=eps, native=_native.PPOUpdate(1) if how == "native" else None)
     ours.lr = LR
     wanted = ByHand(packed.weight.clone(), eps)
     for number in range(STEPS):

@@ -93,8 +93,8 @@ class NativeBackend:
         layers.forward(obs, rows_at, outputs, True)
         main_outputs, main_grad = self._main_outputs(outputs, grad)
         policy, value, entropy, kl, clipped, unmirrored = self.work.policy_loss(
-            said=main_outputs,
-            place=rows_at,
+            outputs=main_outputs,
+            index=rows_at,
             sample=picked,
             **arguments,
             clip=hparams.clip,
@@ -196,9 +196,9 @@ def loss_inputs(data: Mapping[str, Tensor]) -> LossInputs:
     action, mirrored = data["action"], data.get(MIRRORED)
     loss_names = ("mask", "log_prob", "value", "advantage", "returns")
     arguments: dict[str, Any] = {name: data[name].numpy() for name in loss_names}
-    arguments["action"], arguments["drawn"] = action.numpy(), None
+    arguments["action"], arguments["box_action"] = action.numpy(), None
     if action.is_floating_point():
-        arguments["action"], arguments["drawn"] = None, action.numpy()
+        arguments["action"], arguments["box_action"] = None, action.numpy()
     arguments["mirrored"] = None if mirrored is None else mirrored.view(torch.uint8).numpy()
     return data["obs"].numpy(), data[PLACE].numpy() if PLACE in data else None, arguments
 
@@ -243,7 +243,7 @@ class NativeImitation:
         layers = self.native.layers()
         layers.forward(obs, rows_at, outputs, True)
         cross_entropy = self.native.work.example_loss(
-            said=outputs, mask=mask, action=action, drawn=None, weight=1.0, grad=grad
+            outputs=outputs, mask=mask, action=action, box_action=None, weight=1.0, grad=grad
         )
         returns = decisions.returns[picked] / value_scale
         finite = np.isfinite(returns)

@@ -29,7 +29,7 @@ class NativeGradient:
     def __init__(self, net: NativeNet, target: NativeNet, *, weighted: bool) -> None:
         assert list(net.net.heads) == [POLICY, VALUE]
         self.net, self.target, self.weighted = net, target, weighted
-        self.work = _native.ReplaySteps(net.threads)
+        self.work = _native.OffPolicyLosses(net.threads)
         self.width = sum(net.net.heads.values())
         self._allocate(0)
 
@@ -50,13 +50,13 @@ class NativeGradient:
             layers.forward(next_obs, None, self.online_next, False)
         layers.forward(samples.obs.numpy(), None, self.outputs, True)
         loss, mean_error = self.work.q_loss(
-            said=self.outputs,
-            ahead=self.next_outputs,
-            chooser=self.online_next if config.double else None,
+            outputs=self.outputs,
+            next_target=self.next_outputs,
+            next_online=self.online_next if config.double else None,
             mask=samples.mask.numpy(),
             next_mask=samples.next_mask.numpy(),
             action=samples.action.numpy(),
-            paid=samples.reward.numpy(),
+            reward=samples.reward.numpy(),
             discount=samples.discount.numpy(),
             weight=samples.weight.numpy() if self.weighted else None,
             dueling=config.dueling,
@@ -71,7 +71,7 @@ class NativeGradient:
         """Soft update of the target: target += tau * (network - target)."""
         if tau:
             source, target = self.net.packed.weight, self.target.packed.weight
-            self.work.follow(source.numpy(), tau, target.numpy())
+            self.work.polyak_update(source.numpy(), tau, target.numpy())
             self.target.mark_changed()
 
 
@@ -84,7 +84,7 @@ class NativeSteps:
     def __init__(self, actor: NativeNet, critics: NativeCritics, temperature_grad: Tensor) -> None:
         self.temperature_grad = temperature_grad
         self.actor, self.critics, self.box = actor, critics, critics.critics.box
-        self.work = _native.ReplaySteps(actor.threads)
+        self.work = _native.OffPolicyLosses(actor.threads)
         self.runs = widened_runs(actor.net.inputs)
         self.head_width = sum(actor.net.heads.values())
         self._allocate(0)
@@ -114,7 +114,9 @@ class NativeSteps:
         work, critics, actor = self.work, self.critics, self.actor
         actor.layers().forward(samples.next_obs.numpy(), None, self.next_head, False)
         _native.widen(samples.next_obs.numpy(), self.next_critic_input, self.runs)
-        work.draw(self.next_head, noise[1].numpy(), self.next_critic_input, self.next_log_prob)
+        work.sample_actions(
+            self.next_head, noise[1].numpy(), self.next_critic_input, self.next_log_prob
+        )
         critics.forward_targets(self.next_critic_input, self.next_q)
         _native.widen(samples.obs.numpy(), self.critic_input, self.runs)
         self.critic_input[:, -self.box :] = samples.action.numpy()
@@ -124,7 +126,7 @@ class NativeSteps:
             q=self.q,
             next_q=self.next_q,
             next_log_prob=self.next_log_prob,
-            paid=samples.reward.numpy(),
+            reward=samples.reward.numpy(),
             discount=samples.discount.numpy(),
             weight=samples.weight.numpy(),
             temperature=temperature,
@@ -143,12 +145,12 @@ class NativeSteps:
         """
         work, critics, actor, drawn = self.work, self.critics, self.actor, noise[0].numpy()
         actor.layers().forward(samples.obs.numpy(), None, self.head, True)
-        entropy = -work.draw(self.head, drawn, self.critic_input, self.log_prob)
+        entropy = -work.sample_actions(self.head, drawn, self.critic_input, self.log_prob)
         critics.forward_into(self.critic_input, self.q)
         loss = work.actor_loss(self.q, self.log_prob, temperature, self.q_grad)
         critics.input_backward(self.q_grad, self.critic_input_grad)
         share = temperature / self.rows
-        work.draw_gradient(
+        work.sample_gradient(
             self.head, drawn, self.critic_input, self.critic_input_grad, share, self.head_grad
         )
         actor.backward(torch.from_numpy(self.head_grad))
@@ -157,7 +159,7 @@ class NativeSteps:
 
     def update_target(self, tau: float) -> None:
         """Soft update of the target critics."""
-        self.work.follow(self.critics.weight, tau, self.critics.target)
+        self.work.polyak_update(self.critics.weight, tau, self.critics.target)
         self.critics.mark_targets_changed()
 
 

@@ -49,14 +49,14 @@ class FlatAdam:
 
         stopped: [members], members without a step. diverged: [members], is set if a gradient is not
             finite; such members make no further steps.
-        plans: steps whose plans are stored, see `Plan` in csrc/cuda/optimizer.cuh.
+        plans: steps whose plans are stored, see `StepParams` in csrc/cuda/optimizer.cuh.
         """
         self.kernels, self.weights, self.epsilon = kernels, weights, epsilon
         self.stopped, self.diverged = stopped, diverged
         members = len(weights.weight)
         with torch.device(weights.weight.device):
             self.squares = torch.zeros(members, SQUARE_BLOCKS)
-            self.plans = torch.zeros(plans, members, len(kernels.names("Plan")))
+            self.plans = torch.zeros(plans, members, len(kernels.names("StepParams")))
             self.steps = torch.zeros(members, dtype=torch.int32)
             self.first = torch.zeros_like(weights.weight)
             self.second = torch.zeros_like(weights.weight)
@@ -75,20 +75,20 @@ class FlatAdam:
         members = len(self.steps)
         kernels.square((SQUARE_BLOCKS, members), 256, self._view, self.squares)
         plan = kernels.view(
-            "PlanView",
+            "StepParamsView",
             squares=self.squares,
             blocks=SQUARE_BLOCKS,
             lr=lr,
             max_grad_norm=max_grad_norm,
-            apart=apart,
+            hparams_stride=apart,
             beta1=beta1,
             beta2=beta2,
             adam_steps=self.steps,
             stopped=self.stopped,
             diverged=self.diverged,
-            plans=plans,
+            step_params=plans,
         )
-        kernels.plan_step(members, 256, plan)
+        kernels.compute_step_params(members, 256, plan)
         adam = kernels.view(
             "AdamView",
             first=self.first,
@@ -96,7 +96,7 @@ class FlatAdam:
             beta1=beta1,
             beta2=beta2,
             epsilon=self.epsilon,
-            plans=plans,
+            step_params=plans,
         )
         kernels.adam((blocks_of(self.weights.size), members), 256, self._view, adam)
 

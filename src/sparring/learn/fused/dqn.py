@@ -168,7 +168,7 @@ class FusedDQN:
         huber = self.config.huber or torch.inf
         small = error.clamp(max=huber)
         each = self.replay.weight * (0.5 * small**2 + torch.nan_to_num(huber * (error - small)))
-        norm = self.adam.plans[0][:, self.playing.kernels.names("Plan").index("norm")]
+        norm = self.adam.plans[0][:, self.playing.kernels.names("StepParams").index("norm")]
         self.experience.add_losses(q_loss=each.mean(1), td_error=error.mean(1), grad_norm=norm)
 
     def kept(self) -> list[Tensor]:

@@ -66,7 +66,7 @@ class HindsightRecords:
         rollout = self.rollout
         view = rollout_view(self.kernels, rollout)
         blocks = blocks_of(rollout.games, 64)
-        self.kernels.find_records(blocks, 64, view, rollout.record, self.of_place)
+        self.kernels.find_goal_results(blocks, 64, view, rollout.record, self.of_place)
 
 
 class Examples:
@@ -111,7 +111,7 @@ class Examples:
             list=samples.list,
             stride=samples.list.shape[1],
             counts=samples.counts,
-            of_place=self.records.of_place,
+            goal_result_of=self.records.of_place,
             obs=rollout.obs,
             legal=rollout.legal,
             action=rollout.action,
@@ -119,15 +119,15 @@ class Examples:
             clock=samples.clock,
             share=self.records.config.share,
             members=members,
-            carried_each=rollout.max_pending // members,
+            pending_each=rollout.max_pending // members,
             rows_each=rollout.rows // members,
-            most=self.most,
-            first_place=rollout.places,
+            max_examples=self.most,
+            first_index=rollout.places,
             rows=rollout.obs[rollout.places :],
-            **{"from": self.from_place},
-            right=self.right,
-            found=self.found,
-            found_counts=self.counts,
+            source=self.from_place,
+            target_action=self.right,
+            example_index=self.found,
+            example_counts=self.counts,
         )
         grid = (blocks_of(samples.list.shape[1], 128), members)
         kernels.mark_examples(grid, 128, view, self.marks)
@@ -145,8 +145,8 @@ class Examples:
             first=self.first,
             stride=picked.shape[1],
             rows=self.room,
-            first_place=rollout.places,
-            **{"from": self.from_place},
+            first_index=rollout.places,
+            source=self.from_place,
             action=self.right,
             legal=rollout.legal,
             counts=self.counts,

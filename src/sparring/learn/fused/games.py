@@ -54,8 +54,10 @@ class DeviceGames:
         self.reset, self.check = pool.reset, pool.check
         self.state, self.load_state = pool.state, pool.load_state
         self.policies, self.set_mixes, self.seated = pool.policies_of, pool.set_mixes, pool.seated
-        if pool.names("Earned") != list(EARNED):
-            raise SparringError("the fields of Earned in csrc/cuda/pool.cuh differ from EARNED")
+        if pool.names("EpisodeSums") != list(EARNED):
+            raise SparringError(
+                "the fields of EpisodeSums in csrc/cuda/pool.cuh differ from EARNED"
+            )
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
         """Apply overrides to a member's games."""

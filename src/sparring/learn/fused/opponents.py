@@ -81,5 +81,5 @@ class FrozenOpponents:
         frozen = self.kernels.view(
             "FrozenView", position=passing.position, group=passing.group_of, greedy=self.greedy
         )
-        view = self.kernels.view("AskedView", **asked | {"frozen": frozen})
+        view = self.kernels.view("DecisionsView", **asked | {"frozen": frozen})
         self.kernels.draw(blocks, 256, self._heads, view, answers)

@@ -229,7 +229,7 @@ class FusedSelfPlay:
             "step": step,
         }
         answers = view(
-            "AnswersView",
+            "SampledView",
             action=rollout.action[at],
             log_prob=rollout.log_prob[at],
             value=rollout.value[at],
@@ -238,7 +238,9 @@ class FusedSelfPlay:
         blocks = blocks_of(count, self.block_rows)
         for acting_net in self.acting.values():
             fields = asked | acting_net.view_fields(rollout.role[step, rows])
-            self.kernels.draw(blocks, 256, acting_net.heads, view("AskedView", **fields), answers)
+            self.kernels.draw(
+                blocks, 256, acting_net.heads, view("DecisionsView", **fields), answers
+            )
         if self.frozen:
             self.frozen.act(asked | self.acting[""].view_fields(None), answers, blocks)
         if rollout.remembered is not None:

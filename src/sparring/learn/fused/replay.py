@@ -145,11 +145,12 @@ class DeviceReplay:
     def _make_views(self) -> None:
         view, rollout = self.kernels.view, self.rollout
         members, rules = self.members, rollout.rules
-        names = ("obs", "legal", "action", "paid", "discount", "next", "end", "heads")
+        names = ("obs", "legal", "action", "discount", "next", "end", "heads")
         self._rings = view(
             "RingsView",
             capacity=self.config.capacity,
             row_bytes=self.obs.shape[1],
+            reward=self.paid,
             **{name: getattr(self, name) for name in names},
         )
         last = view(
@@ -160,7 +161,7 @@ class DeviceReplay:
         )
         kept = ("seat", "policy", "obs", "legal", "action", "cut_obs", "cut_at", "cut_count")
         self._remember = view(
-            "RememberView",
+            "StoreView",
             members=members,
             rows_each=rollout.rows // members,
             steps=rollout.steps,
@@ -168,7 +169,7 @@ class DeviceReplay:
             rows_per_game=rules.rows,
             games_each=rollout.games // members,
             seats=rules.seats,
-            carried=rollout.max_pending,
+            pending_count=rollout.max_pending,
             learner=LEARNER,
             squash=int(rollout.squash),
             **{name: getattr(rollout, name) for name in kept},
@@ -199,7 +200,7 @@ class DeviceReplay:
             firsts=self.firsts,
             picked=self.picked,
             after=self.after,
-            paid=self.batch_paid,
+            reward=self.batch_paid,
             discount=self.batch_discount,
         )
         self.links = links_view(self.kernels, rollout)
@@ -212,19 +213,19 @@ class DeviceReplay:
         kernels, rollout, marks = self.kernels, self.rollout, self._marks
         places = rollout.places
         self._stands_for.fill_(-1)
-        kernels.note_cuts(blocks_of(rollout.cut_at.numel()), 256, self._remember)
+        kernels.note_truncations(blocks_of(rollout.cut_at.numel()), 256, self._remember)
         link()
         marks.zero_()
         kernels.mark_rows(blocks_of(rollout.steps * rollout.rows), 256, self._remember)
         by_place = blocks_of(places)
         kernels.mark_last_rows(by_place, 256, self._remember, self.links, places)
         marks.cumsum_(1)
-        kernels.remember(blocks_of(marks.numel(), 8), 256, *self._into)
+        kernels.store_rows(blocks_of(marks.numel(), 8), 256, *self._into)
         self.heads.add_(marks[:, -1])
         torch.maximum(self.firsts, self.heads - self.config.capacity, out=self.firsts)
-        kernels.settle(by_place, 256, *self._into, self.links, places)
+        kernels.store_links(by_place, 256, *self._into, self.links, places)
         self.sum_up()
-        kernels.carry_serials(
+        kernels.move_pending_serials(
             blocks_of(rollout.max_pending), 256, rollout.open, rollout.max_pending, self.serial
         )
 
@@ -240,19 +241,19 @@ class DeviceReplay:
         if self.config.prioritized:
             self._lowest.fill_(-1)  # all bits: the highest number
             kernels.find_lowest(blocks, 256, priorities, drawn)
-            kernels.correct(blocks, 256, priorities, drawn, self.correction, self.weight)
+            kernels.compute_importance(blocks, 256, priorities, drawn, self.correction, self.weight)
         if self.mirrors:
-            kernels.throw_coins(blocks, 256, drawn, self.coin)
+            kernels.draw_mirrors(blocks, 256, drawn, self.coin)
 
     def reprioritize(self, error: Tensor) -> None:
         """Say how wrong the estimates of the batch were [members, batch]."""
         if not self.config.prioritized:
             return
         kernels, blocks = self.kernels, blocks_of(self.picked.numel())
-        kernels.forget_weights(blocks, 256, self._priorities, self._drawn)
+        kernels.clear_priorities(blocks, 256, self._priorities, self._drawn)
         exponent = self.config.priority_exponent
         errors = error.float().contiguous()
-        kernels.weigh(blocks, 256, self._priorities, self._drawn, errors, exponent)
+        kernels.update_priorities(blocks, 256, self._priorities, self._drawn, errors, exponent)
         self.sum_up()
 
     def weights(self) -> list[Tensor]:

@@ -29,7 +29,7 @@ CUT_EVERY = 4
 """A rollout of n steps has room for n / CUT_EVERY truncations of each game. Further ones are
 counted, and the decisions before them are not samples."""
 EARNED = ("games", "length", "seats", "score")
-"""Sums over the games that ended; `Earned` in csrc/cuda/pool.cuh."""
+"""Sums over the games that ended; `EpisodeSums` in csrc/cuda/pool.cuh."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class FusedRollout:
     def outcome_of(self, step: int) -> dict[str, Tensor]:
         """Arrays of a step that games write: rewards and ends."""
         names = ("reward", "skipped", "terminated", "truncated")
-        record = {"record": self.record[step]} if self.record is not None else {}
+        record = {"goal_result": self.record[step]} if self.record is not None else {}
         return {**{name: getattr(self, name)[step] for name in names}, **record}
 
     def ends(self, step: int) -> dict[str, Tensor | None]:
@@ -271,7 +271,8 @@ def rollout_view(
     rules = rollout.rules
     return kernels.view(
         "RolloutView",
-        **{name: getattr(rollout, name) for name in (*PLAYED, "final_value", "open")},
+        **{name: getattr(rollout, name) for name in (*PLAYED, "final_value")},
+        pending=rollout.open,
         steps=rollout.steps,
         games=rollout.games,
         rows=rules.rows,
@@ -290,7 +291,8 @@ def rollout_view(
 
 def links_view(kernels: KernelModule, rollout: FusedRollout) -> KernelView:
     """View of the transitions."""
-    return kernels.view("Links", **{name: getattr(rollout, name) for name in LINKED})
+    arrays = (getattr(rollout, name) for name in LINKED)
+    return kernels.view("Links", **dict(zip(kernels.names("Links"), arrays, strict=True)))
 
 
 def estimate_view(
@@ -305,7 +307,7 @@ def estimate_view(
     return kernels.view(
         "EstimateView",
         **by_role | given,
-        apart=apart,
+        hparams_stride=apart,
         gamma_into=gamma_into,
         value=rollout.value,
         advantage=rollout.advantage,
@@ -354,9 +356,10 @@ def keep_pending(kernels: KernelModule, rollout: FusedRollout) -> None:
     """Move pending transitions to the front of the rollout, for the next one."""
     rollout.keep_pending_columns()
     view = kernels.view(
-        "CarriedView",
-        **{name: getattr(rollout, name) for name in ("open", *ROWS)},
-        carried=rollout.max_pending,
+        "PendingView",
+        **{name: getattr(rollout, name) for name in ROWS},
+        pending=rollout.open,
+        pending_count=rollout.max_pending,
         row_bytes=rollout.obs.shape[1],
     )
-    kernels.carry(blocks_of(rollout.max_pending, 8), 256, view)
+    kernels.move_pending(blocks_of(rollout.max_pending, 8), 256, view)

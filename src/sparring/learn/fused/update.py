@@ -160,9 +160,9 @@ class Update:
             counts=self.sample_counts,
         )
         self._places = view(
-            "PlacesView",
+            "IndicesView",
             members=self.members,
-            carried_each=rollout.max_pending // self.members,
+            pending_each=rollout.max_pending // self.members,
             rows_each=rollout.rows // self.members,
             steps=rollout.steps,
             end=rollout.end,
@@ -232,8 +232,8 @@ class Update:
         self.cutting.forward()
         self.terms.add_truncated(number, self.cutting)
         truncations = self.kernels.view(
-            "CutsView",
-            at=rollout.cut_at[number],
+            "TruncationsView",
+            index=rollout.cut_at[number],
             count=rollout.cut_count,
             number=number,
             rows=rollout.rows,
@@ -245,7 +245,9 @@ class Update:
             only=self.role or 0,
             final_role=final_role,
         )
-        self.kernels.place_cuts(blocks_of(rollout.rows), 256, self._cutting_heads, truncations)
+        self.kernels.write_truncation_values(
+            blocks_of(rollout.rows), 256, self._cutting_heads, truncations
+        )
 
     def discounts(self) -> KernelView:
         """Discounts of a shared network."""
@@ -275,9 +277,9 @@ class Update:
             partials=self.moments,
             blocks=MOMENT_BLOCKS,
             counts=self.sample_counts,
-            has_unit=self.has_value_scale,
-            keep=SCALE_DECAY,
-            most=MAX_SCALED_RETURN,
+            has_scale=self.has_value_scale,
+            decay=SCALE_DECAY,
+            max_scaled_return=MAX_SCALED_RETURN,
             value_scale=self.net.value_scale,
             statistics=self.statistics,
             tallies=self.tallies,
@@ -314,7 +316,7 @@ class Update:
 
     def _deal(self, samples: KernelView, epoch: int, first: int, room: int, picked: Tensor) -> None:
         deal = self.kernels.view(
-            "DealView",
+            "ShuffleView",
             seeds=self.seeds,
             clock=self.clock,
             epoch=epoch,
@@ -356,7 +358,7 @@ class Update:
         epoch = self.kernels.view(
             "EpochView",
             means=self.loss.means,
-            plans=self.adam.plans,
+            step_params=self.adam.plans,
             minibatches=self.minibatches,
             members=self.members,
             hparams=self.hparams,

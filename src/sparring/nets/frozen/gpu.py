@@ -275,10 +275,10 @@ class GroupedPerceptronPass(GroupedPass):
             if net.uses_library:
                 below = grouped_product(below, weight, self.ends)
                 made = net.kernels.view(
-                    "MadeView",
+                    "LayerOutputView",
                     x=below,
                     group_of=self.group_of,
-                    places=self.ends[-1:],
+                    count=self.ends[-1:],
                     columns=below.shape[1],
                     finish=finish,
                 )
@@ -364,7 +364,7 @@ class GroupedBoardPass(GroupedPass):
             on_board=self.planes,
             beside=self.beside,
         )
-        net.kernels.lay_boards(-(-threads // 256), 256, view)
+        net.kernels.copy_boards(-(-threads // 256), 256, view)
 
     def forward(self) -> None:
         net, w, at = self.flat, self.flat.weights, self.flat.layout

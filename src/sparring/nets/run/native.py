@@ -80,7 +80,7 @@ class PackedAdam:
         packed: PackedParameters,
         *,
         eps: float = EPS,
-        native: _native.Updating | None = None,
+        native: _native.PPOUpdate | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> None:
         """native: runs the step on a CPU; None: torch does. on_change: called after a step."""
@@ -280,7 +280,7 @@ class NativeNet:
             threads=threads,
             bf16=arithmetic == BF16,
         )
-        self.work = _native.Updating(threads)
+        self.work = _native.PPOUpdate(threads)
         """Native optimizer steps and sampling."""
         self._weight, self._grad = self.packed.weight.numpy(), self.packed.grad.numpy()
         self._tensors = [*net.parameters(), self.packed.weight]
@@ -359,14 +359,14 @@ class NativeNet:
             action = action.view(np.int32)
         log_prob, value = np.empty((2, count), np.float32)
         used = self.net.heads[POLICY] + self.net.heads[VALUE]
-        self.work.draw(
-            said=np.ascontiguousarray(output.numpy()[:, :used]),
+        self.work.sample_actions(
+            outputs=np.ascontiguousarray(output.numpy()[:, :used]),
             mask=np.ascontiguousarray(mask),
             seed=seed,
             row_id=rows.astype(np.uint32),
             episode=rollout,
-            drawn=step,
-            value_unit=float(self.net.value_scale),
+            draw_count=step,
+            value_scale=float(self.net.value_scale),
             action=None if box else action,
             numbers=action if box else None,
             log_prob=log_prob,

@@ -63,8 +63,8 @@ class CudaBatch:
 
     def outcome(self) -> dict[str, Tensor | None]:
         """Fields of `OutcomeView` in csrc/cuda/pool.cuh."""
-        names = ("reward", "skipped", "terminated", "truncated", "record")
-        return {name: getattr(self, name) for name in names}
+        names = ("reward", "skipped", "terminated", "truncated")
+        return {name: getattr(self, name) for name in names} | {"goal_result": self.record}
 
     @property
     def final_game(self) -> Tensor:

@@ -119,7 +119,7 @@ class CudaPool(CountsOnDevice):
             for one in self.seeds
         ]
         native = self._hosts[0]._native
-        side_bytes = native.side.size
+        side_bytes = native.extra.size
         self._kernels = build(
             SOURCE.format(name=self.rules.name),
             sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
@@ -131,7 +131,7 @@ class CudaPool(CountsOnDevice):
         sizes = torch.zeros(5, dtype=torch.int32, device=self.device)
         self._kernels.sizes(1, 1, sizes)
         table, setting, legal, self._staged, default_per_warp = sizes.tolist()
-        if (table, setting) != (native.tables.shape[1], native.setting.size):
+        if (table, setting) != (native.envs.shape[1], native.setting.size):
             raise SparringError("GPU and CPU lay a game out differently; please report this")
         with torch.device(self.device):
             self.tables = torch.zeros(self.num_games, table, dtype=torch.uint8)
@@ -159,7 +159,7 @@ class CudaPool(CountsOnDevice):
             kernel.reserve(self._staged * self.per_warp)
         self._games = self.view(
             "GamesView",
-            tables=self.tables,
+            envs=self.tables,
             settings=self.settings,
             games=self.num_games,
             each=self.each,
@@ -179,7 +179,7 @@ class CudaPool(CountsOnDevice):
         self._finals = view("FinalsView", **batch.finals | unseen | masked)
         self._no_finals = view("FinalsView", **dict.fromkeys(batch.finals))
         nothing = dict.fromkeys(("earned", "cut_obs", "cut_at", "cut_count", "score"))
-        self._no_met = view("MetView", met=None, policies=0, players=0, each=1)
+        self._no_met = view("ResultsView", met=None, policies=0, players=0, each=1)
         self._no_ends = view("EndsView", **nothing, layers=0, step=0, learner=0, met=self._no_met)
 
     def view(self, struct: str, /, **fields: Any) -> KernelView:
@@ -192,7 +192,7 @@ class CudaPool(CountsOnDevice):
 
     def _answers(self, legal: Tensor, action: Tensor) -> KernelView:
         return self.view(
-            "ActionsView", legal=legal, action=action, frozen=self.frozen, refused=self.refused
+            "ActionsView", legal=legal, action=action, frozen=self.frozen, rejected=self.refused
         )
 
     def _action_array(self) -> Tensor:
@@ -286,9 +286,9 @@ class CudaPool(CountsOnDevice):
         counted = self._no_met
         if met is not None:
             counted = self.view(
-                "MetView", met=met, policies=policies, players=met.shape[1], each=self.each
+                "ResultsView", met=met, policies=policies, players=met.shape[1], each=self.each
             )
-        cuts, brought = ends["cut_at"], {"record": None, **outcome}
+        cuts, brought = ends["cut_at"], {"goal_result": None, **outcome}
         layers = len(cuts) if cuts is not None else 0
         finals = self._no_finals
         if final_legal is not None:

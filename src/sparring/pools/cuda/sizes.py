@@ -21,7 +21,7 @@ def sizes_of(
         "SPARRING_ACTIONS": rules.actions,
         "SPARRING_OBS_BYTES": rules.obs_bytes,
         "SPARRING_MEMORY_BYTES": memory,
-        "SPARRING_EXTRA_BYTES": host._native.side.size,
+        "SPARRING_EXTRA_BYTES": host._native.extra.size,
         "SPARRING_ZERO_SUM": int(rules.zero_sum),
         "SPARRING_STAGE_BYTES": stage_bytes,
     }

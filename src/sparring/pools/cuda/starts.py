@@ -18,7 +18,7 @@ class DeviceStarts:
     ) -> None:
         self.count = len(packed.side_of) if packed else 0
         self._held: list[Tensor] = []
-        """In the order of `Starts` in csrc/core/table.hpp. Kernels read them as long as a setting
+        """In the order of `Starts` in csrc/core/env.hpp. Kernels read them as long as a setting
         names them."""
         if packed is None or self.count == 0:
             return

@@ -67,8 +67,8 @@ struct Game {
   SPARRING_FN void step(const Config&, const Action* actions, Rng&, Result& result) {
     left = static_cast<u8>(left - 1 - actions[0]);
     if (!left) {
-      result.pay(0, mover, 1.0f);
-      result.pay(0, 1 - mover, -1.0f);
+      result.add_reward(0, mover, 1.0f);
+      result.add_reward(0, 1 - mover, -1.0f);
       result.terminate(0);
     }
     mover ^= 1;
