@@ -50,5 +50,7 @@ def test_flags_are_typed_as_they_are_read() -> None:
 
 
 def test_a_list_is_no_schedule_of_a_run() -> None:
-    with pytest.raises(ConfigError, match="round_weights is a list, which changes in phases alone"):
+    with pytest.raises(
+        ConfigError, match="round_weights is a list, which can change only in phases"
+    ):
         scheduled_flags(Rules("skull_king"), ["episode=ROUND", "round_weights=0:1,5000:0"])

@@ -171,7 +171,7 @@ def test_the_newest_whole_one_is_taken_and_the_others_are_named(tmp_path: Path) 
         "skipped checkpoint 2",
     ]
     (tmp_path / "00000001" / "empty").write_bytes(b"x")
-    with pytest.warns(SparringWarning), pytest.raises(CheckpointError, match="none of the 3"):
+    with pytest.warns(SparringWarning), pytest.raises(CheckpointError, match="all 3 checkpoints"):
         checkpoint.newest_valid(tmp_path)
 
 
