@@ -117,7 +117,7 @@ def test_refusals_have_one_voice() -> None:
     config = TrainConfig(game="skull_king", algo="sac", hindsight=HindsightConfig(on=True))
     assert combination(rules, config, {"": config.net}).refusal() == (
         "hindsight.on needs a learner that relabels decisions in hindsight, and algo sac is "
-        "none; use --algo ppo, or use --algo dqn, or leave hindsight.on out"
+        "not one; use --algo ppo, or use --algo dqn, or leave hindsight.on out"
     )
     clash = {
         "replicas": FeatureRequest(FEATURES["replicas"], "replicas 2"),

@@ -457,7 +457,7 @@ def test_the_panel_hears_at_once_that_training_is_over() -> None:
     panel.look([status])
     status.after = WAITING  # a moment later
     panel.look([status])
-    assert panel.seen[0].after == WAITING
+    assert panel.statuses[0].after == WAITING
 
 
 def test_a_pipe_hears_once_that_the_last_evaluation_is_awaited(

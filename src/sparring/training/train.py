@@ -11,6 +11,8 @@ from typing import Any, overload
 
 from sparring import ids, trusted
 from sparring.config import TrainConfig
+from sparring.config.options import flat
+from sparring.config.renamed import renamed
 from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path
@@ -296,6 +298,7 @@ def resume(
     budget = {"minutes": minutes, "updates": updates, "decisions": decisions, "episodes": episodes}
     callbacks = Callbacks(on_update, on_evaluation, on_episode)
     run = Run.open(path)
+    check_version(run)
     seen = Overview(run.path)
     is_done = number < 0 and not only_budget(budget) and seen.state == "done"
     with (
@@ -347,6 +350,16 @@ def resume(
     with restored_folder(), new.lock():
         saved = checkpoints.load(new.checkpoints / chosen.name, segments=not clear_replay)
         return continue_run(session, new, saved, clear_replay=clear_replay)
+
+
+def check_version(run: Run) -> None:
+    """Raise an error for a run whose settings have names of an older version."""
+    old = next(filter(renamed, flat(run.config)), "")
+    if old:
+        raise ConfigError(
+            f"{run.path} was made by an older version of sparring ({old} is now {renamed(old)}) "
+            f"and cannot be resumed; start a new run with its weights: --init {run.path}"
+        )
 
 
 def restart_imitation(run: Run, number: int, **options: Any) -> Agent:
