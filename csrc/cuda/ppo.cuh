@@ -131,7 +131,7 @@ extern "C" __global__ void summarize_advantages(StatisticsView v) {
 
 // Rescales the value head for the new return scale; unscaled values stay the same.
 extern "C" __global__ void rescale_values(f32* weight, Num* compute, i64 stride, int count,
-                                              const Statistics* statistics) {
+                                          const Statistics* statistics) {
   const int at = static_cast<int>(global_thread());
   if (at >= count) return;
   const i64 index = blockIdx.y * stride + at;

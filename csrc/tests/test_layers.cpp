@@ -218,7 +218,8 @@ Found pass(const LayersShape& shape, const RowsIn& rows, const Numbers& weights,
     const Numbers outputs = found.out;
     Layers::Forward unkept(layers, rows, found.out.data(), false);
     run(unkept);
-    CHECK(std::equal(outputs.begin(), outputs.begin() + count * shape.head_width, found.out.begin()));
+    CHECK(
+        std::equal(outputs.begin(), outputs.begin() + count * shape.head_width, found.out.begin()));
     Layers::Backward backward(layers, head_grad.data(), found.weight_grad.data(),
                               found.input_grad.data(), false);
     run(backward);

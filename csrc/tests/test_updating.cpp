@@ -95,8 +95,9 @@ void test_vectors() {
   Floats chance(static_cast<size_t>(padded)), below(chance), first;
   f32 top, sum = 0;
   for (const int lanes : {4, 8, 16}) {
-    const f32 found = rowwise_of(lanes).masked_exp(batch.outputs.data(), batch.mask.data(), Batch::kActions,
-                                              padded, chance.data(), below.data(), top);
+    const f32 found =
+        rowwise_of(lanes).masked_exp(batch.outputs.data(), batch.mask.data(), Batch::kActions,
+                                     padded, chance.data(), below.data(), top);
     if (first.empty()) {
       first = chance;
       sum = found;

@@ -21,7 +21,8 @@ class Packed {
   Packed(const f32* numbers, i64 count) : at_(numbers), layer_data_(count) {}
 
   const f32* numbers(i64 count) {
-    if (count < 0 || count > layer_data_) raise(ConfigError("the network is damaged: load it again"));
+    if (count < 0 || count > layer_data_)
+      raise(ConfigError("the network is damaged: load it again"));
     const f32* found = at_;
     at_ += count;
     layer_data_ -= count;
