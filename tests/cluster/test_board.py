@@ -56,7 +56,7 @@ def test_half_written_weights_are_not_read() -> None:
     board = SharedWeights(64)
     board.write(1, np.ones(64, np.uint8))
     board._flat[int(board._newest[0])][:32] = 7  # a writer that died in the middle
-    with pytest.raises(Exception, match="no whole weights"):
+    with pytest.raises(Exception, match="no consistent weights"):
         board.read()
     board.close()
 

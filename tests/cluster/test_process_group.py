@@ -226,5 +226,5 @@ def test_statistics_are_those_of_all_numbers() -> None:
 
 
 def test_whoever_waits_for_somebody_that_never_comes_is_told() -> None:
-    with pytest.raises(LostError, match="did not come"):
+    with pytest.raises(LostError, match="did not join"):
         TorchProcessGroup(dist.HashStore(), 0, 2, timeout_s=0.5)

@@ -203,17 +203,17 @@ def test_what_does_not_know_memory_is_refused_in_a_line() -> None:
         ({"collect": CollectConfig(mirror=True)}, "needs a game that declares a mirror image"),
         (
             {"net": replace(GRU, kind="residual")},
-            "net.kind residual is none",
+            "net.kind residual is not one",
         ),
         (
             {"rewards": ("manager.rank=1", "worker.score_delta=1")},
-            "roles that are paid differently",
+            "rewards that differ by role",
         ),
         (
             {"hierarchy": HierarchyConfig(on=True)},
-            "and hierarchy.on is none",
+            "and hierarchy.on is not one",
         ),
-        ({"hindsight": HindsightConfig(on=True)}, "seen under another goal"),
+        ({"hindsight": HindsightConfig(on=True)}, "observations under another goal"),
     ],
 )
 def test_plans_refuse_it_before_anything_is_made(words: dict[str, Any], says: str) -> None:

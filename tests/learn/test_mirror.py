@@ -216,7 +216,7 @@ def test_environments_of_others_are_refused(tmp_path: Path) -> None:
     gymnasium = pytest.importorskip("gymnasium")
     env = gymnasium.make_vec("CartPole-v1", num_envs=2, vectorization_mode="sync")
     runs = str(tmp_path / "runs")
-    with pytest.raises(ConfigError, match=r"mirror image, and CartPole-v1 is none"):
+    with pytest.raises(ConfigError, match=r"mirror image, and CartPole-v1 is not one"):
         sparring.train(env, updates=1, quiet=True, runs=runs, collect={"mirror": True})
     assert not list(tmp_path.iterdir())
     called_like_ours = CustomRules("shogi", seats=1, rows=1, actions=2, numbers=3)

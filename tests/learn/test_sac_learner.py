@@ -156,8 +156,8 @@ def compare(theirs: Any, sac: SAC, atol: float) -> None:
 @pytest.mark.parametrize(
     ("net", "said"),
     [
-        (replace(ACTOR, squash=False), "tanh, and net.squash, which is off, is not one; set"),
-        (replace(ACTOR, std="shared"), "each situation, and net.std shared is none"),
+        (replace(ACTOR, squash=False), "squashed actions, and net.squash, which is off, is not one; set"),
+        (replace(ACTOR, std="shared"), "the network predicts, and net.std shared is not one"),
     ],
 )
 def test_networks_that_cannot_learn_this_are_refused(net: NetConfig, said: str) -> None:

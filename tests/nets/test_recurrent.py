@@ -218,7 +218,7 @@ def test_what_is_normalized_is_remembered_normalized(game: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"kind": "residual"}, "needs a network with memory, and net.kind residual is none"),
+        ({"kind": "residual"}, "needs a network with memory, and net.kind residual is not one"),
         ({"shared": False}, "needs one trunk for policy and value, .* set --net.shared"),
         ({"policy_hidden": (8,)}, "net.memory gru and net.policy_hidden 8 do not combine"),
     ],
@@ -232,5 +232,5 @@ def test_rows_of_another_size_and_networks_by_role_are_refused() -> None:
     with pytest.raises(ConfigError, match="make the pool with memory=32"):
         make_net(Rules("signal"), GRU, memory=64)
     roles = {"bidder": GRU, "player": GRU}
-    with pytest.raises(ConfigError, match=r"memory gru needs .* and hierarchy\.on is none"):
+    with pytest.raises(ConfigError, match=r"memory gru needs .* and hierarchy\.on is not one"):
         make_net(Rules("skull_king"), GRU, roles=roles)

@@ -34,7 +34,7 @@ def plan(game: str = "skull_king", **settings: Any) -> Any:
             {"game": "tic_tac_toe"},
             r"on needs a game with goals, .* play one of skull_king",
         ),
-        ({"algo": "sac"}, r"hindsight.on needs .*, and algo sac is none"),
+        ({"algo": "sac"}, r"hindsight.on needs .*, and algo sac is not one"),
         (
             {"algo": "dqn", "dqn": DQNConfig(mode="rollouts")},
             r"use --algo ppo, or use --algo dqn, or",
@@ -42,9 +42,9 @@ def plan(game: str = "skull_king", **settings: Any) -> Any:
         ({"set": ("abilities=1",)}, r"hindsight.on: skull_king .*abilities=1.*set abilities=0"),
         (
             {"algo": "dqn", "rewards": ("rank=1", "worker.worker=1")},
-            r"hindsight.on: what rank .*score_delta, manager, worker",
+            r"hindsight.on: the reward rank .*score_delta, manager, worker",
         ),
-        ({"algo": "dqn", "set": ("reward=FLAT_SHAPED",)}, r"hindsight.on: what flat_shaped"),
+        ({"algo": "dqn", "set": ("reward=FLAT_SHAPED",)}, r"hindsight.on: the reward flat_shaped"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(settings: dict[str, Any], says: str) -> None:

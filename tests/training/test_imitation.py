@@ -212,7 +212,7 @@ def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
         (
             "laser_hockey",
             {"imitate": ("strong",)},
-            "discrete actions, and laser_hockey is none",
+            "discrete actions, and laser_hockey is not one",
         ),
         ("tic_tac_toe", {"imitate": ("careful",), "algo": "dqn"}, "ppo"),
         (
