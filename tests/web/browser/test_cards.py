@@ -10,8 +10,8 @@ import pytest
 PHONE = {"width": 375, "height": 700}
 ASKED = "window.session && (session.answer || session.state.over)"
 OVER = "window.session && session.state.over"
-CHOICES = ".sk-buttons [data-action], .sk-own[data-action], .sk-own.playable[data-card='71']"
-PIRATES = ", ".join(f".sk-own.playable[data-card='{card}']" for card in (5, 6, 7, 8, 9, 71))
+CHOICES = ".sk-buttons [data-action], .sk-hand-card[data-action], .sk-hand-card.playable[data-card='71']"
+PIRATES = ", ".join(f".sk-hand-card.playable[data-card='{card}']" for card in (5, 6, 7, 8, 9, 71))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def hides_money(page) -> None:
 def test_rounds_of_skull_king_by_clicks_with_hidden_hands(table, players):
     page = table(f"skull_king?seed=4&against=rule_easy&set=rounds=1,2,3&set=num_players={players}")
     assert click_on(page, hides_hands) >= 3 + 1 + 2 + 3
-    assert "points" in page.inner_text(".said")
+    assert "points" in page.inner_text(".status-line")
     page.click("text=Scores")
     assert page.locator(".sk-sheet tbody tr").count() == 3
     assert page.locator(".sk-sheet tbody tr").first.locator("td").count() == players
@@ -173,7 +173,7 @@ def test_grayed_cards_say_why(table):
     page = table("skull_king?seed=3&against=rule_easy&set=rounds=8,8,8")
     for number in range(20):
         until(page, ASKED)
-        grayed = page.locator(".sk-own.grayed")
+        grayed = page.locator(".sk-hand-card.grayed")
         if grayed.count():
             assert "follow it" in grayed.first.get_attribute("title")
             before = page.evaluate("session.moves.length")
@@ -189,8 +189,8 @@ def test_grayed_cards_say_why(table):
 def test_who_won_skull_king_is_said_once(table):
     page = table("skull_king?seed=2&seat=watch&against=rule_easy&set=rounds=1")
     until(page, OVER)
-    page.wait_for_selector(".said.verdict")
-    ended = page.inner_text(".said")
+    page.wait_for_selector(".status-line.verdict")
+    ended = page.inner_text(".status-line")
     assert re.search(r"wins? with -?\d+ points\.$", ended)
     assert page.inner_text("body").count(ended) == 1
 
@@ -225,14 +225,14 @@ def test_an_undo_takes_a_card_back(table):
     page = table("skull_king?seed=2&against=rule_easy&set=rounds=4,4")
     page.keyboard.press("2")
     until(page, "session.answer && session.moves.length >= 4")
-    held = page.locator(".sk-own").count()
-    page.locator(".sk-own.playable").first.click()
+    held = page.locator(".sk-hand-card").count()
+    page.locator(".sk-hand-card.playable").first.click()
     until(page, "session.answer")
-    assert page.locator(".sk-own").count() == held - 1
+    assert page.locator(".sk-hand-card").count() == held - 1
     page.keyboard.press("u")
     until(page, "session.answer")
     page.wait_for_timeout(50)
-    assert page.locator(".sk-own").count() == held
+    assert page.locator(".sk-hand-card").count() == held
 
 
 def test_skull_king_on_a_phone_shows_hand_and_choices(table, page):
@@ -241,7 +241,7 @@ def test_skull_king_on_a_phone_shows_hand_and_choices(table, page):
         route = f"skull_king?seed=1&against=rule_easy&set=rounds=8,8&set=num_players={players}"
         table(route)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-        for one in page.locator(".sk-own, .sk-buttons button").all():
+        for one in page.locator(".sk-hand-card, .sk-buttons button").all():
             box = one.bounding_box()
             assert box["x"] >= 0 and box["x"] + box["width"] <= PHONE["width"]
             assert box["y"] + box["height"] <= PHONE["height"] + 4

@@ -213,7 +213,7 @@ def test_a_league_is_a_ladder_and_a_matrix(page, address) -> None:
     players = page.locator(".sheet table").first.locator("tbody th").all_inner_texts()
     assert sum(name.startswith("past/") for name in players) >= 5, "a snapshot every five updates"
     page.hover("table.payoff tbody tr:nth-child(1) td:nth-child(3)")
-    page.wait_for_selector(".said >> text=past/0")
+    page.wait_for_selector(".status-line >> text=past/0")
     page.focus("table.payoff [data-at='0 1']")
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.dataset.at") == "1 1"

@@ -163,7 +163,7 @@ def test_goals_are_in_the_log_and_said_once(page, address):
     play_out(page, goals=2)
     log = page.locator(".log li").all_inner_texts()
     assert len(log) == page.evaluate("session.points.length")
-    assert log[-1] == page.inner_text(".said")
+    assert log[-1] == page.inner_text(".status-line")
     assert page.locator(f"text='{log[-1]}'").count() == 2  # said, and in the log
     assert "It stands" in log[-1]
 

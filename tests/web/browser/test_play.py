@@ -135,7 +135,7 @@ def test_undo_takes_back_after_the_end_and_says_so(table):
     page.keyboard.press("u")
     until(page, f"session.answer && session.moves.length < {steps}")
     assert page.locator(".verdict").is_hidden()
-    assert page.locator(".said").inner_text() == "Taken back."
+    assert page.locator(".status-line").inner_text() == "Taken back."
     assert page.locator(".log li").count() == page.evaluate("session.moves.length")
 
 
@@ -143,7 +143,7 @@ def test_a_hint_is_marked_on_the_table(table):
     page = table("tic_tac_toe?seed=2&against=careful")
     page.keyboard.press("h")
     page.wait_for_selector(".hinted")
-    assert re.match(r"careful would play [abc][123]", page.locator(".said").inner_text())
+    assert re.match(r"careful would play [abc][123]", page.locator(".status-line").inner_text())
     page.click(".hinted")
     until(page, "session.moves.length === 2 && session.answer")
     assert page.locator(".hinted").count() == 0

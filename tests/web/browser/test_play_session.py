@@ -139,7 +139,7 @@ def test_undo_while_a_move_is_shown_waits_for_the_view(try_out):
         const session = new Session(engine, { seed: 1, players: [PERSON, bot(rules, "careful")] });
         let shown = null;
         let seen = null;
-        session.tell = (before, move, after) => new Promise((done) => {
+        session.animate = (before, move, after) => new Promise((done) => {
           shown = () => { seen = [...after.fields().stones]; done(); };
         });
         session.run();

@@ -1,5 +1,5 @@
-// What has happened in an episode, step by step: blue's actions with what they cost and what
-// monitoring said. What red really did is kept beside it and shown only when it may be.
+// The steps of an episode: blue's actions, their cost, and the reports of monitoring. Red's actions
+// are kept separately and shown only when the viewer may see them.
 
 import { HOSTS, readSeen, readTruth, splitAction, whyNoDecoy } from "/games/cage2/network.js";
 
@@ -45,7 +45,7 @@ export function stepOf(was, action, after, called) {
   };
 }
 
-// What blue can tell of its own action.
+// The result of blue's action, as blue can observe it.
 function resultOf(family, was, now, host) {
   if (family === "Analyse") {
     if (now.label !== "privileged") return "nothing found";

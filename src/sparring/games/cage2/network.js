@@ -141,7 +141,7 @@ export function splitAction(name) {
 // Whether a decoy would open something on a host, as far as its owner knows; why not otherwise.
 export function whyNoDecoy(family, host, mask) {
   const decoy = DECOYS[family.replace("Decoy", "")];
-  if (!decoy) return null; // the next of a list, whatever that is
+  if (!decoy) return null; // the next of a list
   if (decoy.system && decoy.system !== systemOf(host)) return `needs ${decoy.system}`;
   if (((GENUINE[host] | mask) >> decoy.port) & 1) return `port ${PORTS[decoy.port]} is in use`;
   return null;

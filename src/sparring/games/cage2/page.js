@@ -11,17 +11,17 @@ const MAX_BARS = 200;
 
 export const page = {
   rules: [
-    "You are blue: you defend a company's network of thirteen hosts. Red has a foothold on User0 that nobody can take away, and works its way through the user hosts and the enterprise hosts toward the operational server, step by step.",
+    "You are blue: you defend a company's network of thirteen hosts. Red has a foothold on User0 that cannot be removed, and works its way through the user hosts and the enterprise hosts toward the operational server, step by step.",
     "You never win points, you only lose fewer. Every host on which red is privileged costs 0.1 a step, an enterprise host or Op_Server0 costs 1, and while red has stopped the service on Op_Server0 you pay 10. A Restore costs 1.",
     "Each step you do one thing. Analyse looks for malware and marks the host as privileged if there is some. Remove ends shells at user level that monitoring noticed. Restore makes a host new, with everything on it gone, your decoys too. A decoy opens a port on which red's attack comes to nothing. Sleep and Monitor only wait.",
-    "Monitoring tells of scans and exploits as they happen, and keeps a belief of every host. It errs: one shell in twenty slips through, a hit decoy looks like a scan, sessions over SSH cannot be removed. The cost of a step shows what monitoring does not.",
-    "Dotted lines on the map say where red learns to go next. Operational hosts can be reached only while red is on Enterprise0, 1 or 2. What red really did is told when the episode is over.",
+    "Monitoring reports scans and exploits as they happen, and keeps a belief about every host. It makes errors: one shell in twenty slips through, a hit decoy looks like a scan, sessions over SSH cannot be removed. The cost of a step shows what monitoring does not.",
+    "Dotted lines on the map show which hosts red finds next. Operational hosts can be reached only while red is on Enterprise0, 1 or 2. Red's actions are shown when the episode is over.",
     "Choose a host with the arrow keys, then press a (Analyse), r (Remove), x (Restore) or a digit (a decoy); w waits, . does the last thing again, j jumps to the next alarm.",
   ],
   make(host, session) {
     return new View(host, session);
   },
-  says(before, { actions }, after, session) {
+  describe(before, { actions }, after, session) {
     const called = session.engine.actionName(actions[0]);
     const step = stepOf(readSeen(before), actions[0], after, called);
     const noticed = noticedWords(step);
@@ -82,8 +82,8 @@ class View {
     this.drawTruth(truth, state.over && this.plays ? steps : []);
   }
 
-  async tell(before, move, after) {
-    // Nobody who decides sets the pace here; a replay has its own.
+  async animate(before, move, after) {
+    // Pauses only in live games without a person: a playing person or a replay sets the pace.
     if (this.plays || !this.session.run) return;
     this.show(after, null);
     if (!calm()) await wait(WATCH_MS);
@@ -151,7 +151,7 @@ class View {
 
   onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    // Whoever types or scrolls elsewhere means something else.
+    // Keys in other fields and panels are not for the map.
     if (document.activeElement.closest("input, select, textarea, summary, ol, dialog")) return;
     if (!this.plays) return;
     if (this.arrow(event.key) || this.desk.key(event.key.toLowerCase())) event.preventDefault();

@@ -56,7 +56,7 @@ export const page = {
     };
     return {
       show: draw,
-      async tell(before, move, after) {
+      async animate(before, move, after) {
         const [at] = move.actions;
         const row = ownersOf(before)[at].indexOf(-1);
         draw(after, null);

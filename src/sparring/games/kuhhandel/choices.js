@@ -1,4 +1,4 @@
-// What a person is asked at a table of Kuhhandel: turns, bids, answers, and piles of notes.
+// Decisions of a person in Kuhhandel: turns, bids, answers, and piles of notes.
 
 import { el } from "/app/dom.js";
 import {
@@ -63,7 +63,7 @@ export function plainChoices(session, at, ask, act) {
   if (at.phase === "decide") {
     const buyer = nameOf(session, at.highBidder);
     const able = ask.legal.includes(ACTION.buy);
-    const own = worth(at.money[at.actor]);
+    const funds = worth(at.money[at.actor]);
     return {
       words: `The highest bid is ${at.highBid}, by ${buyer}.`,
       inside: [
@@ -72,7 +72,7 @@ export function plainChoices(session, at, ask, act) {
           { class: "kh-buttons" },
           button(ACTION.sell, `Sell for ${at.highBid}`, { note: `to ${buyer}`, kind: "main" }),
           button(ACTION.buy, `Buy for ${at.highBid}`, {
-            note: able ? `you pay ${buyer}` : `you have only ${own}`,
+            note: able ? `you pay ${buyer}` : `you have only ${funds}`,
             disabled: !able,
           }),
         ),
@@ -91,7 +91,7 @@ export function plainChoices(session, at, ask, act) {
         button(ACTION.accept, `Take the ${cardsIn(at.offer) === 1 ? "note" : "notes"}`, {
           note: `and give ${stake}`,
         }),
-        button(ACTION.counter, "Counter", { note: "lay down notes of your own", kind: "main" }),
+        button(ACTION.counter, "Counter", { note: "lay down notes too", kind: "main" }),
       ),
     ],
   };
@@ -250,7 +250,7 @@ export class PileBox {
   }
 
   why(sum) {
-    if (this.actions) return sum > this.price && this.price ? "Nobody gives change." : "";
+    if (this.actions) return sum > this.price && this.price ? "No change is given." : "";
     if (this.price && sum < this.price) return `${this.price - sum} still missing.`;
     if (this.price) return "That is more than needed: leave out a note.";
     return "Lay down at least one note.";
@@ -261,7 +261,7 @@ export class PileBox {
   }
 }
 
-// What is said while somebody else decides.
+// The text while another player decides.
 export function waiting(session, at) {
   if (at.phase === "done" || at.actor < 0) return "";
   const doing = {

@@ -27,7 +27,7 @@ import {
   quartetsMade,
   result,
   saleOf,
-  says,
+  describe,
   seesPile,
   winnerOf,
 } from "/games/kuhhandel/words.js";
@@ -38,7 +38,7 @@ export const page = {
   rules: RULES,
   plates: false,
   actionName,
-  says,
+  describe,
   result,
   make(host, session) {
     return new Table(host, session);
@@ -127,15 +127,15 @@ class Table {
   }
 
   warnBluff(at, amount) {
-    const own = worth(at.money[at.actor]);
-    if (amount > own) this.box.warning.textContent = `A bluff: you have only ${own}.`;
+    const funds = worth(at.money[at.actor]);
+    if (amount > funds) this.box.warning.textContent = `A bluff: you have only ${funds}.`;
   }
 
   act([first, ...rest]) {
     this.session.choose(first, rest);
   }
 
-  draw(at, { ask = null, told = [], counter = null } = {}) {
+  draw(at, { ask = null, lines = [], counter = null } = {}) {
     const focused = this.host.contains(document.activeElement);
     this.at = at;
     this.ask = ask;
@@ -144,7 +144,7 @@ class Table {
     replace(this.middle, middleOf(this.session, at, { counter }));
     replace(
       this.banner,
-      told.map((line) => el("span", {}, line)),
+      lines.map((line) => el("span", {}, line)),
     );
     this.drawAsk(at, ask);
     if (focused && !this.host.contains(document.activeElement)) this.lostFocus = true;
@@ -207,44 +207,44 @@ class Table {
     return `${capital(other)} laid down ${counted(cardsIn(at.offer), "note")}. What do you lay against it?`;
   }
 
-  async tell(before, move, after) {
+  async animate(before, move, after) {
     const was = read(before);
     const now = read(after);
     const [action] = move.actions;
     if (!isFinished(was, now)) return;
-    const told = says(before, move, after, this.session);
+    const lines = describe(before, move, after, this.session);
     this.box = null;
-    if (was.phase === "turn") await this.tellTurn(was, now, action, told);
+    if (was.phase === "turn") await this.animateTurn(was, now, action, lines);
     else if (["offer", "respond", "counter"].includes(was.phase)) {
-      await this.tellTrade(was, now, action, told);
-    } else await this.tellAuction(was, now, told);
+      await this.animateTrade(was, now, action, lines);
+    } else await this.animateAuction(was, now, lines);
     if (quartetsMade(was, now).length > 0) await this.motion.pause(TIMES.read);
   }
 
-  async tellTurn(was, now, action, told) {
+  async animateTurn(was, now, action, lines) {
     const from = this.middle.querySelector(".kh-deck .kh-card")?.getBoundingClientRect();
     if (action !== ACTION.auction) {
-      this.draw({ ...now, phase: "offer", offer: now.offer.map(() => 0), actor: -1 }, { told });
+      this.draw({ ...now, phase: "offer", offer: now.offer.map(() => 0), actor: -1 }, { lines });
       await this.motion.pause(TIMES.read);
       return;
     }
     const lot = { ...was, phase: "bid", lot: was.next, deckLeft: was.deckLeft - 1, actor: -1 };
-    this.draw({ ...lot, donkeys: now.donkeys }, { told });
+    this.draw({ ...lot, donkeys: now.donkeys }, { lines });
     await this.motion.arrive(this.lot, from, TIMES.card, { turn: -8 });
     if (now.donkeys > was.donkeys) {
       const paid = now.money[0].findIndex((count, index) => count > was.money[0][index]);
       const seats = this.plates.map((plate) => plate.money);
       await Promise.all(seats.map((to) => this.motion.send(note(paid), this.lot, to, 700)));
-      this.draw({ ...lot, donkeys: now.donkeys, money: now.money, known: now.known }, { told });
+      this.draw({ ...lot, donkeys: now.donkeys, money: now.money, known: now.known }, { lines });
     }
     await this.motion.pause(TIMES.read / 2);
-    await this.tellSale({ ...was, lot: was.next }, now);
+    await this.animateSale({ ...was, lot: was.next }, now);
   }
 
-  async tellAuction(was, now, told) {
+  async animateAuction(was, now, lines) {
     const sale = saleOf(was, now);
     const stays = now.lot >= 0 ? now : { ...was, actor: -1 };
-    this.draw({ ...stays, actor: -1 }, { told: told.slice(0, 2) });
+    this.draw({ ...stays, actor: -1 }, { lines: lines.slice(0, 2) });
     const status = this.plates[was.actor].status;
     const pop = [
       { transform: "scale(1)" },
@@ -255,11 +255,11 @@ class Table {
     const exposed = now.exposed.length > was.exposed.length;
     if (exposed) await this.motion.pause(TIMES.shown);
     else if (was.phase === "decide") await this.motion.pause(TIMES.read);
-    if (sale) await this.tellSale(was, now);
+    if (sale) await this.animateSale(was, now);
   }
 
   // Money goes one way, the animal the other.
-  async tellSale(was, now) {
+  async animateSale(was, now) {
     const sale = saleOf(was, now);
     if (!sale) return;
     const { owner, paid, to } = sale;
@@ -270,21 +270,21 @@ class Table {
     await this.motion.leave(this.lot, this.plates[owner].farm, TIMES.card);
   }
 
-  async tellTrade(was, now, action, told) {
+  async animateTrade(was, now, action, lines) {
     const laid = laidDown(was, action, now);
     const both = seesPile(this.session, [was.turn, was.target]);
     if (was.phase === "offer") {
       this.draw(
         { ...was, phase: "respond", offer: laid, chosen: was.offer, actor: -1 },
-        { told: told.slice(0, 1) },
+        { lines: lines.slice(0, 1) },
       );
       const pile = this.middle.querySelector(".left .kh-pile");
       await this.motion.arrive(pile, this.plates[was.turn].money, TIMES.money);
-      if (now.target < 0) await this.tellWinner(was, now, told);
+      if (now.target < 0) await this.animateWinner(was, now, lines);
       return;
     }
     if (action === ACTION.accept) {
-      this.draw({ ...was, actor: -1 }, { told });
+      this.draw({ ...was, actor: -1 }, { lines });
       await this.motion.pause(TIMES.read / 2);
       await this.sendPile(
         was.offer,
@@ -292,19 +292,19 @@ class Table {
         this.middle.querySelector(".left .kh-pile"),
         this.plates[was.target].money,
       );
-      await this.tellWinner(was, now, told);
+      await this.animateWinner(was, now, lines);
       return;
     }
     if (was.phase === "respond" && now.phase === "counter" && now.ties === was.ties) {
-      this.draw({ ...was, actor: -1 }, { told });
+      this.draw({ ...was, actor: -1 }, { lines });
       await this.motion.pause(TIMES.read / 2);
       return;
     }
-    await this.tellCounter(was, now, laid, told, both);
+    await this.animateCounter(was, now, laid, lines, both);
   }
 
-  async tellCounter(was, now, laid, told, both) {
-    this.draw({ ...was, actor: -1 }, { told, counter: laid });
+  async animateCounter(was, now, laid, lines, both) {
+    this.draw({ ...was, actor: -1 }, { lines, counter: laid });
     const [left, right] = ["left", "right"].map((side) =>
       this.middle.querySelector(`.${side} .kh-pile`),
     );
@@ -314,13 +314,13 @@ class Table {
       this.sendPile(was.offer, both, left, this.plates[was.target].money),
       this.sendPile(laid, both, right, this.plates[was.turn].money),
     ]);
-    if (now.target < 0) await this.tellWinner(was, now, told);
+    if (now.target < 0) await this.animateWinner(was, now, lines);
   }
 
-  async tellWinner(was, now, told) {
+  async animateWinner(was, now, lines) {
     replace(
       this.banner,
-      told.slice(-2).map((line) => el("span", {}, line)),
+      lines.slice(-2).map((line) => el("span", {}, line)),
     );
     await this.motion.leave(this.lot, this.plates[winnerOf(was, now)].farm, TIMES.card);
   }

@@ -1,4 +1,4 @@
-// What lies before everybody at a table of Kuhhandel: animals for all to see, and hidden money.
+// The players' areas in Kuhhandel: open animals and hidden money.
 
 import { el, replace } from "/app/dom.js";
 import {
@@ -19,7 +19,7 @@ import { capital } from "/games/kuhhandel/words.js";
 const MAX_NOTES = 12; // more would not fit; the number stands beside them
 
 export class Plate {
-  // `add(index)` is called when one of the person's own notes is chosen.
+  // `add(index)` is called when the person chooses a note of their hand.
   constructor(session, seat, add) {
     this.session = session;
     this.seat = seat;
@@ -47,11 +47,11 @@ export class Plate {
     this.status.className = `kh-status ${status.kind}`;
     this.status.textContent = status.words;
     replace(this.farm, farmOf(at.animals[seat]));
-    if (seat === session.person) this.drawOwn(at, pile);
+    if (seat === session.person) this.drawHand(at, pile);
     else this.drawMoney(at);
   }
 
-  // The number of notes; what the person knows for certain is told on demand.
+  // The number of notes; the tooltip has what the person knows for certain.
   drawMoney(at) {
     const { known, hidden, all } = knownMoney(this.session, at, this.seat);
     this.money.classList.toggle("open", hidden === 0);
@@ -71,7 +71,7 @@ export class Plate {
     );
   }
 
-  drawOwn(at, pile) {
+  drawHand(at, pile) {
     const hand = at.money[this.seat];
     const stacks = NOTES.map((value, index) => ({ value, index, count: hand[index] }))
       .filter(({ count }) => count > 0)

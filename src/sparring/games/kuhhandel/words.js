@@ -1,4 +1,4 @@
-// What happens at a table of Kuhhandel, in sentences that give nothing hidden away.
+// Events of Kuhhandel as sentences that reveal nothing hidden.
 
 import {
   ACTION,
@@ -22,13 +22,13 @@ import {
 
 export const RULES = [
   "Collect quartets: all four animals of a kind. Cheap ones are roosters (10), dear ones are horses (1000). At the end the values of your quartets are added up and multiplied by how many quartets you have.",
-  "In your turn you do one of two things: auction the next animal of the deck, or trade with somebody who has an animal that you have too.",
-  "In an auction the others bid, each more than the last. Then the auctioneer sells to the highest bidder, or keeps the animal and pays that bid to the bidder. If nobody bids, the auctioneer gets it for nothing.",
-  "Nobody gives change. Who cannot pay exactly pays more. Notes of 0 are no money: they pay nothing.",
-  "You may bid more than you have. If you are sold the animal and cannot pay, you show everybody your money, and the auction begins again without you.",
-  "In a trade you lay down notes face down, zeros among them if you like. The other sees only how many. They take the notes and hand over the animal, or lay down notes of their own: then piles are swapped, and the higher one wins the animal.",
-  "If both own two animals of the kind, both are at stake. Equal piles: both lay down notes once more; equal again, and the challenger wins.",
-  "Whenever a donkey is turned up, everybody gets money: 50 for the first, then 100, 200 and 500.",
+  "In your turn you do one of two things: auction the next animal of the deck, or trade with a player who has an animal that you have too.",
+  "In an auction the others bid, each more than the last. Then the auctioneer sells to the highest bidder, or keeps the animal and pays that bid to the bidder. If there is no bid, the auctioneer gets it for nothing.",
+  "No change is given: a player who cannot pay exactly pays more. Notes of 0 pay nothing.",
+  "You may bid more than you have. If you are sold the animal and cannot pay, you show your money to all players, and the auction begins again without you.",
+  "In a trade you lay down notes face down, zeros among them if you like. The other player sees only how many. They take the notes and hand over the animal, or lay down notes too: then piles are swapped, and the higher one wins the animal.",
+  "If both have two animals of the kind, both are at stake. Equal piles: both lay down notes once more; equal again, and the challenger wins.",
+  "Whenever a donkey is turned up, every player gets money: 50 for the first, then 100, 200 and 500.",
   "When the deck is empty only trades are left, until all ten quartets are complete. Money is worth nothing then.",
   "Keys: arrows and Enter choose, digits choose by place. In a bid type the amount; P passes. Notes are moved with the arrows and Enter.",
 ];
@@ -38,7 +38,7 @@ export function capital(text) {
 }
 
 // A sentence; + marks where the ending of the verb goes.
-function tell(session, seat, did) {
+function sentence(session, seat, did) {
   if (seat === session.person) return `You ${did.replaceAll("+", "")}`;
   const verb = did.replaceAll("pass+", "passes").replaceAll("+", "s");
   return `${capital(nameOf(session, seat))} ${verb}`;
@@ -62,7 +62,7 @@ export function actionName(state, action, session) {
   return names[action] ?? `${action === ACTION.sell ? "sell" : "buy"} for ${at.highBid}`;
 }
 
-export function says(before, move, after, session) {
+export function describe(before, move, after, session) {
   const was = read(before);
   const now = read(after);
   const [action] = move.actions;
@@ -80,16 +80,16 @@ function auctionLines(session, was, action, now) {
   let lines = [];
   if (was.phase === "turn") {
     const kind = was.next;
-    lines = [tell(session, was.actor, `auction+ a ${KINDS[kind]} (${VALUES[kind]}).`)];
+    lines = [sentence(session, was.actor, `auction+ a ${KINDS[kind]} (${VALUES[kind]}).`)];
     if (now.donkeys > was.donkeys) {
-      lines.push(`A donkey: everybody gets ${DONKEY_PAYS[was.donkeys]}.`);
+      lines.push(`A donkey: every player gets ${DONKEY_PAYS[was.donkeys]}.`);
     }
   } else if (was.phase === "decide") lines = decision(session, was, action);
   else if (BIDS.includes(was.phase)) {
     const did = action === ACTION.pass ? "pass+." : `bid+ ${bidMade(was, action, now)}.`;
-    lines = [tell(session, was.actor, did)];
+    lines = [sentence(session, was.actor, did)];
   }
-  const others = unasked(was, action, now).map((seat) => tell(session, seat, "pass+."));
+  const others = unasked(was, action, now).map((seat) => sentence(session, seat, "pass+."));
   return [...lines, ...others, ...settled(session, was, now)];
 }
 
@@ -97,13 +97,15 @@ function auctionLines(session, was, action, now) {
 export function bidMade(was, action, now) {
   if (action === ACTION.raise) return was.highBid + 10;
   if (was.phase === "tens") return 100 * was.hundreds + 10 * (action - ACTION.number);
-  return now.lastBids[was.actor]; // its tens went without saying
+  return now.lastBids[was.actor]; // its tens are implied
 }
 
 function challenge(session, was, action, now) {
   const { seat, kind, stake } = tradeOf(was, action);
   const wanted = `${counted(stake, KINDS[kind])} (${VALUES[kind]})`;
-  const lines = [tell(session, was.actor, `challenge+ ${nameOf(session, seat)} for ${wanted}.`)];
+  const lines = [
+    sentence(session, was.actor, `challenge+ ${nameOf(session, seat)} for ${wanted}.`),
+  ];
   if (now.phase === "respond") lines.push(laying(session, was.actor, now.offer, [was.actor]));
   return lines;
 }
@@ -113,27 +115,31 @@ function decision(session, was, action) {
   const name = nameOf(session, bidder);
   if (action === ACTION.buy) {
     return [
-      tell(session, was.actor, `buy+ the ${KINDS[was.lot]} for ${was.highBid}, paid to ${name}.`),
+      sentence(
+        session,
+        was.actor,
+        `buy+ the ${KINDS[was.lot]} for ${was.highBid}, paid to ${name}.`,
+      ),
     ];
   }
   const lines = [
-    tell(session, was.actor, `sell+ the ${KINDS[was.lot]} to ${name} for ${was.highBid}.`),
+    sentence(session, was.actor, `sell+ the ${KINDS[was.lot]} to ${name} for ${was.highBid}.`),
   ];
   const hand = was.money[bidder];
   if (worth(hand) < was.highBid) {
     const shown = `${pileWords(hand)}, that is ${worth(hand)}`;
-    lines.push(tell(session, bidder, `cannot pay and show+ ${shown}.`));
+    lines.push(sentence(session, bidder, `cannot pay and show+ ${shown}.`));
   }
   return lines;
 }
 
-// Who passed because they could not raise; it sounds like any other pass.
+// Seats that passed because they could not raise; the text is that of any other pass.
 export function unasked(was, action, now) {
   if (now.lot < 0 || now.phase === "pay") return [];
   const raised = BIDS.includes(was.phase) && action !== ACTION.pass;
   const cleared = was.phase === "decide" || (raised && was.settings.pass_mode === "SOFT");
-  const told = [was.actor, ...(cleared ? [] : was.passed)];
-  return now.passed.filter((seat) => !told.includes(seat));
+  const announced = [was.actor, ...(cleared ? [] : was.passed)];
+  return now.passed.filter((seat) => !announced.includes(seat));
 }
 
 // How an auction ended between two positions: who has the animal, who paid whom what; or null.
@@ -152,12 +158,12 @@ function settled(session, was, now) {
   const sale = saleOf(was, now);
   if (!sale) return [];
   const { kind, owner, paid, to } = sale;
-  if (!paid) return [tell(session, owner, `take+ the ${KINDS[kind]} for nothing.`)];
+  if (!paid) return [sentence(session, owner, `take+ the ${KINDS[kind]} for nothing.`)];
   const seen = seesPile(session, [owner, to]) || was.settings.open_pay;
   const notes = counted(cardsIn(paid), "note") + (seen ? `: ${pileWords(paid)}` : "");
   return [
-    tell(session, owner, `pay+ ${nameOf(session, to)} ${notes}.`),
-    tell(session, owner, `take+ the ${KINDS[kind]}.`),
+    sentence(session, owner, `pay+ ${nameOf(session, to)} ${notes}.`),
+    sentence(session, owner, `take+ the ${KINDS[kind]}.`),
   ];
 }
 
@@ -171,10 +177,13 @@ function tradeLines(session, was, action, now) {
   if (action === ACTION.accept) {
     const seen = seesPile(session, both) ? `: ${pileWords(was.offer)}` : "";
     const notes = counted(cardsIn(was.offer), "note");
-    return [tell(session, was.actor, `accept+ ${notes}${seen}.`), winnerLine(session, was, now)];
+    return [
+      sentence(session, was.actor, `accept+ ${notes}${seen}.`),
+      winnerLine(session, was, now),
+    ];
   }
   if (was.phase === "respond" && now.phase === "counter" && now.ties === was.ties) {
-    return [tell(session, was.actor, "counter+.")];
+    return [sentence(session, was.actor, "counter+.")];
   }
   return [laying(session, was.actor, laid, both), ...outcome(session, was, was.offer, laid, now)];
 }
@@ -199,12 +208,12 @@ export function winnerOf(was, now) {
 }
 
 function winnerLine(session, was, now) {
-  return tell(session, winnerOf(was, now), `take+ ${counted(was.stake, KINDS[was.traded])}.`);
+  return sentence(session, winnerOf(was, now), `take+ ${counted(was.stake, KINDS[was.traded])}.`);
 }
 
 function laying(session, seat, pile, seenBy) {
   const seen = seesPile(session, seenBy) ? `: ${pileWords(pile)}` : "";
-  return tell(session, seat, `lay+ down ${counted(cardsIn(pile), "note")}${seen}.`);
+  return sentence(session, seat, `lay+ down ${counted(cardsIn(pile), "note")}${seen}.`);
 }
 
 export function seesPile(session, seats) {
@@ -223,7 +232,7 @@ export function quartetsMade(was, now) {
 function quartetLines(session, was, now) {
   return quartetsMade(was, now).map(
     ({ seat, kind }) =>
-      `${tell(session, seat, `complete+ the ${counted(4, KINDS[kind]).slice(2)}`)}: ${now.scores[seat]} points.`,
+      `${sentence(session, seat, `complete+ the ${counted(4, KINDS[kind]).slice(2)}`)}: ${now.scores[seat]} points.`,
   );
 }
 

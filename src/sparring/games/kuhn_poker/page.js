@@ -6,9 +6,9 @@ const BET = 1;
 
 export const page = pokerPage({
   rules: [
-    "Three cards: jack, queen, king. Each of the two gets one and puts in a chip; nobody sees the third.",
-    "Check, or bet one more chip. Who faces a bet calls it or folds. After two checks, or a call, the higher card wins what the other has put in; who folds loses what lies in.",
-    "A jack that never bets is read like a book, a queen that always calls is robbed: play at odds. Keys: c checks and calls, b bets, f folds.",
+    "Three cards: jack, queen, king. Each of the two gets one and puts in a chip; the third stays hidden.",
+    "Check, or bet one more chip. A player who faces a bet calls or folds. After two checks, or a call, the higher card wins the other's chips; a player who folds loses the chips already put in.",
+    "A jack that never bets is predictable, a queen that always calls loses: mix your actions. Keys: c checks and calls, b bets, f folds.",
   ],
   read(state) {
     const { cards, moves, length, chips } = state.fields();
@@ -18,8 +18,8 @@ export const page = pokerPage({
       rounds: [Array.from(moves.slice(0, length[0]))],
     };
   },
-  called(said, action) {
-    const faced = said.at(-1) === BET;
+  called(history, action) {
+    const faced = history.at(-1) === BET;
     return faced ? ["fold", "call"][action] : ["check", "bet"][action];
   },
   price: (at, seat, action) => (action === BET ? 1 : 0),

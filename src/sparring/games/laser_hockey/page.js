@@ -48,7 +48,7 @@ const ALL_KEYS = Object.fromEntries(
 );
 
 const RULES = [
-  "Two rackets, one puck, five seconds a point: whoever gets the puck into the other goal scores, and five points win. Nobody can leave his half.",
+  "Two rackets, one puck, five seconds a point: a puck in the other goal scores, and five points win. Each racket stays in its half.",
   "A puck that comes to your racket is caught. It leaves where the racket points: when you shoot, or by itself after 0.28 s.",
   "Move with W A S D or the arrows, turn with Q and E or comma and full stop, shoot with space or enter. P or Escape pauses. On a phone there are a stick and three buttons.",
   "Two people at one keyboard: the left one has W A S D, Q, E and space, the right one the arrows, comma, full stop and enter.",
@@ -58,7 +58,7 @@ export const page = rinkPage([], () => (wish) => [wish.x, wish.y, wish.torque, w
 
 // The page of a game on this rink. `makeActionOf(session)` returns what makes an action of the game
 // of what a person wants: (wish, seat) => action, where a wish has forces `x` and `y` and a `torque`
-// within -1..1 in the player's own frame, and `shoot`, 0 or 1.
+// within -1..1 in the player's frame, and `shoot`, 0 or 1.
 export function rinkPage(moreRules, makeActionOf) {
   return {
     rules: [...RULES, ...moreRules],
@@ -191,7 +191,7 @@ function touchControls() {
 function resultOf(state, session) {
   const { time, winner } = readMatch(state);
   const after = `${(time * STEP_S).toFixed(2)} s`;
-  if (!winner) return `Nobody scored in ${after}.`;
+  if (!winner) return `No goal in ${after}.`;
   const name = session.players[winner > 0 ? 0 : 1].name;
   const score = session.wins ? ` It stands ${session.wins.join(":")}.` : "";
   return `${name === "you" ? "You score" : `${name} scores`} after ${after}.${score}`;
@@ -377,7 +377,7 @@ function paintGoal(pen, side, colors, seat) {
   stroke(pen, [near, -POST, near, POST]);
 }
 
-// A goal: ice and net in the color of whoever scored.
+// A goal: ice and net in the color of the scoring player.
 function paintLight(pen, winner, seats) {
   const { fill } = seats[winner > 0 ? 0 : 1];
   pen.globalAlpha = 0.16;

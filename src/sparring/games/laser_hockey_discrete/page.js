@@ -12,7 +12,7 @@ export const page = rinkPage(RULES, (session) => {
   return (wish, seat) => discreteAction(wish, fineness - 1, owed[seat]);
 });
 
-// What is wanted of x, y and torque adds up; whatever has waited most is done next, in the nearest
+// Requested x, y and torque accumulate; the largest is acted on next, with the nearest available
 // strength.
 function discreteAction({ x, y, torque, shoot }, levels, owed) {
   if (shoot) return 1 + 6 * levels;

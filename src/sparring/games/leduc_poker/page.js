@@ -11,7 +11,7 @@ export const page = pokerPage({
   rules: [
     "Six cards: two jacks, two queens, two kings. Each of the two gets one and puts in a chip; a third card is for both and lies face down.",
     "Two rounds of check or call, raise, fold, with at most two raises in each: of 2 chips in the first round, of 4 in the second. Between them the table's card is turned up.",
-    "Whoever has a pair with it wins, else the higher card; equal cards share. Keys: c checks and calls, r raises, f folds.",
+    "A pair with it wins, else the higher card; equal cards share. Keys: c checks and calls, r raises, f folds.",
   ],
   read(state) {
     const { cards, moves, length, chips, round } = state.fields();
@@ -28,8 +28,8 @@ export const page = pokerPage({
       ),
     };
   },
-  called(said, action) {
-    if (action === CALL) return said.at(-1) === RAISE ? "call" : "check";
+  called(history, action) {
+    if (action === CALL) return history.at(-1) === RAISE ? "call" : "check";
     return action === RAISE ? "raise" : "fold";
   },
   price({ chips, rounds }, seat, action) {

@@ -1,5 +1,5 @@
-// The Shogi board in the page and the piece stands beside it. It draws positions and says where
-// things lie; what a person does with them is in moving.js.
+// The Shogi board in the page and the piece stands beside it. It draws positions and locates
+// squares; moving.js handles the person's input.
 
 import { el, replace, svg } from "/app/dom.js";
 import { drawPiece } from "/games/shogi/pieces.js";

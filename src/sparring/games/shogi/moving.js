@@ -170,7 +170,7 @@ export class Moving {
     return ghost;
   }
 
-  // Shows a move that somebody made, from the position before it.
+  // Animates another player's move, from the position before it.
   async slide(move, mover) {
     const skip = this.dropped && mover === this.session.person;
     this.dropped = false;
@@ -266,7 +266,7 @@ export class Moving {
     return step ? this.step(target, ...step) : false;
   }
 
-  // Moves the cursor; below the board lies the own hand.
+  // Moves the cursor; below the board is the player's hand.
   step(from, dx, dy) {
     const { board } = this;
     const slot = from.closest(".slot");

@@ -15,7 +15,7 @@ import { usesKanji } from "/games/shogi/signs.js";
 
 export const page = {
   rules: [
-    "Two armies of twenty pieces; whoever leaves the other king no way out wins. The pieces of both sides look alike: a piece belongs to the side it points away from. Black begins.",
+    "Two armies of twenty pieces; checkmate of the other king wins. The pieces of both sides look alike: a piece belongs to the side it points away from. Black begins.",
     "Pawns go one step ahead. Lances run straight ahead, knights jump two ahead and one aside. Silvers step ahead or along a diagonal, golds in any direction but diagonally back. Bishops run along diagonals, rooks along files and ranks, the king steps anywhere.",
     "A piece that you capture changes sides: it lies on your stand, and instead of a move you may drop it on any empty square. Not where it could never move again; no second unpromoted pawn of yours on a file; and no pawn that gives mate at once.",
     "The three ranks farthest from you promote: a move that begins or ends there may turn the piece over, and has to if it could not move otherwise. Bishop and rook keep their moves and gain a step in the directions they lacked; pawn, lance, knight and silver become golds.",
@@ -35,7 +35,7 @@ export const page = {
         board.drawStatus(state, lastMove(session, state));
         moving.offer(ask ? ask.legal.map((action) => readMove(position, action)) : []);
       },
-      tell(before, { actions }) {
+      animate(before, { actions }) {
         const position = readSfen(before.text());
         board.mark(null);
         return moving.slide(readMove(position, actions[0]), position.mover);
@@ -52,7 +52,7 @@ export const page = {
     const move = readMove(readSfen(state.text()), action);
     return `${usi(move)}, ${words(move)}`;
   },
-  says(before, { actions }, after, session) {
+  describe(before, { actions }, after, session) {
     const position = readSfen(before.text());
     const move = readMove(position, actions[0]);
     const side = position.mover === 0 ? "☗" : "☖";

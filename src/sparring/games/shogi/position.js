@@ -134,14 +134,14 @@ export function kif(move, before) {
   return `${named}${move.promotes ? "成" : ""}(${from})`;
 }
 
-// What a USI move does not say.
+// What a USI move leaves out: piece, capture, promotion.
 export function words(move) {
   if (move.drop) return `${NAMES[move.kind]} dropped`;
   const taken = move.captured ? ` takes ${NAMES[move.captured]}` : "";
   return `${NAMES[move.kind]}${taken}${move.promotes ? ", promotes" : ""}`;
 }
 
-// The move that led to a position of a session: null at the start, or where nobody knows.
+// The move that led to a position of a session: null at the start, or where it is unknown.
 export function lastMove(session, state) {
   const ply = state.fields().ply[0];
   if (ply === 0 || ply > session.moves.length) return null;

@@ -1,10 +1,10 @@
-// What a person is asked besides for a card: bids, loads, and what winning pirates offer.
+// Decisions of a person other than playing a card: bids, loads, abilities of pirates.
 
 import { el } from "/app/dom.js";
 import { ACTION, LOADS, SUITS, TIGRESS, bidOf, nameOf } from "/games/skull_king/reading.js";
 import { capital, counted } from "/games/skull_king/words.js";
 
-// Returns { words, buttons } for what is asked. `picked` is the Tigress while she waits for a role.
+// Returns { words, buttons } of a decision. `picked` is the Tigress while she waits for a role.
 export function choicesOf(session, at, ask, picked, act) {
   if (picked === TIGRESS) return tigress(act);
   switch (at.phase) {
@@ -127,7 +127,7 @@ function harry(at, ask, act) {
   };
 }
 
-// What is said while somebody else decides.
+// The text while another player decides.
 export function waiting(session, at) {
   if (at.phase === "over" || at.actor < 0) return "";
   const who = capital(nameOf(session, at.actor));

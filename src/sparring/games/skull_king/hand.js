@@ -1,4 +1,4 @@
-// The person's own cards at the bottom of a table of Skull King.
+// The person's hand at the bottom of the table in Skull King.
 
 import { el } from "/app/dom.js";
 import { face } from "/games/skull_king/cards.js";
@@ -38,8 +38,8 @@ export function sorted(cards) {
 
 // The action that plays a card. Of cards that are alike only one may be legal: any of them does.
 export function actionFor(card, legal, abilities) {
-  const own = ACTION.play + card;
-  if (legal.includes(own)) return own;
+  const action = ACTION.play + card;
+  if (legal.includes(action)) return action;
   const kind = kindOf(card);
   const alike = ["escape", "loot", "mermaid", ...(abilities ? [] : ["pirate"])];
   if (!alike.includes(kind)) return null;
@@ -56,7 +56,8 @@ export function actionFor(card, legal, abilities) {
 // Why a card cannot be played now.
 function reason(at, card, ask) {
   if (!ask) return at.phase === "over" ? "The game is over." : "It is not your turn.";
-  if (at.phase !== "play" && at.phase !== "discard") return "Not now: something else is asked.";
+  if (at.phase !== "play" && at.phase !== "discard")
+    return "Not now: another decision comes first.";
   const suit = SUITS[at.follow];
   return `${capital(suit)} was led and you have ${suit}: follow it, or play a special card.`;
 }
@@ -98,7 +99,7 @@ export class Hand {
       "button",
       {
         type: "button",
-        class: "sk-own",
+        class: "sk-hand-card",
         "data-card": card,
         onclick: () => {
           const slot = this.slots.get(card);
@@ -142,10 +143,10 @@ export class Hand {
 
   // Cards that may be played, from left to right.
   playable() {
-    return [...this.element.querySelectorAll(".sk-own.playable")];
+    return [...this.element.querySelectorAll(".sk-hand-card.playable")];
   }
 
   all() {
-    return [...this.element.querySelectorAll(".sk-own")];
+    return [...this.element.querySelectorAll(".sk-hand-card")];
   }
 }

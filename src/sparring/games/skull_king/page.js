@@ -28,7 +28,7 @@ import {
   capital,
   counted,
   result,
-  says,
+  describe,
 } from "/games/skull_king/words.js";
 
 const JADE = 9; // her token
@@ -38,7 +38,7 @@ export const page = {
   rules: RULES,
   plates: false,
   actionName,
-  says,
+  describe,
   result,
   make(host, session) {
     return new Table(host, session);
@@ -125,16 +125,16 @@ class Table {
     if (ask) this.motion.calmDown();
   }
 
-  draw(at, { ask = null, winner = -1, told = "" } = {}) {
+  draw(at, { ask = null, winner = -1, message = "" } = {}) {
     const focused = this.host.contains(document.activeElement);
     this.at = at;
     this.ask = ask;
     this.drawWhere(at);
     this.drawSeats(at);
     this.drawMiddle(at, winner);
-    replace(this.banner, told ? el("span", {}, told) : null);
-    const own = sees(this.session, this.bottom) ? at.hands[this.bottom] : [];
-    this.hand.draw(at, own, ask);
+    replace(this.banner, message ? el("span", {}, message) : null);
+    const hand = sees(this.session, this.bottom) ? at.hands[this.bottom] : [];
+    this.hand.draw(at, hand, ask);
     this.drawChoices();
     if (focused && !this.host.contains(document.activeElement)) this.lostFocus = true;
     if (ask && this.lostFocus) {
@@ -218,7 +218,7 @@ class Table {
   drawChoices() {
     const { session, at, ask } = this;
     if (!ask) {
-      // Who won is said below the table.
+      // The winner is shown below the table.
       const watches = session.person < 0 || at.phase === "over";
       this.words.textContent = watches ? "" : waiting(session, at);
       replace(this.buttons);
@@ -253,17 +253,17 @@ class Table {
     );
   }
 
-  async tell(before, move, after) {
+  async animate(before, move, after) {
     const was = read(before);
     const now = read(after);
     const [action] = move.actions;
     this.sheet.note(now);
-    if (was.phase === "play") await this.tellCard(was, now, action);
-    else if (was.phase === "bid" || was.phase === "cannon") await this.tellBid(was, now);
-    else await this.tellAbility(before, move, after, was);
+    if (was.phase === "play") await this.animateCard(was, now, action);
+    else if (was.phase === "bid" || was.phase === "cannon") await this.animateBid(was, now);
+    else await this.animateAbility(before, move, after, was);
   }
 
-  async tellBid(was, now) {
+  async animateBid(was, now) {
     this.draw(now);
     const revealed = now.phase !== was.phase;
     const seats = revealed ? [...this.plates.keys()] : [was.actor];
@@ -272,7 +272,7 @@ class Table {
     if (revealed) {
       const bids = now.bid.slice(0, now.players).reduce((a, b) => a + b, 0);
       this.draw(now, {
-        told:
+        message:
           was.phase === "bid"
             ? `${bids} bid for ${counted(now.cards, "trick")}`
             : "Loads are shown",
@@ -290,13 +290,13 @@ class Table {
     );
   }
 
-  async tellAbility(before, move, after, was) {
-    const told = says(before, move, after, this.session)[0];
-    this.draw(was, { told });
+  async animateAbility(before, move, after, was) {
+    const message = describe(before, move, after, this.session)[0];
+    this.draw(was, { message });
     await this.motion.pause(TIMES.read);
   }
 
-  async tellCard(was, now, action) {
+  async animateCard(was, now, action) {
     const laid = laidAfter(was, action);
     for (let count = was.trick.length + 1; count <= laid.length; ++count) {
       await this.layCard(was, laid.slice(0, count));
@@ -304,7 +304,7 @@ class Table {
     if (laid.length < was.seats) return;
     const taker = takerOf(was, now, laid);
     this.tricks.set(`${was.round}:${was.tricksDone + 1}`, { laid, taker, was });
-    await this.tellTrick(was, now, laid, taker);
+    await this.animateTrick(was, now, laid, taker);
   }
 
   async layCard(was, laid) {
@@ -320,14 +320,14 @@ class Table {
     await this.motion.arrive(card, from, TIMES.card, { turn: seat === this.bottom ? 0 : -14 });
   }
 
-  async tellTrick(was, now, laid, taker) {
+  async animateTrick(was, now, laid, taker) {
     const won = was.won.map((tricks, seat) => tricks + (seat === taker));
     const bonus = was.bonus.map(
       (points, seat) => points + (seat === taker ? bonusGained(was, now, taker) : 0),
     );
     const hands = handsAfter(was, laid);
-    const told = this.trickWords(was, now, taker);
-    this.draw({ ...was, trick: laid, hands, won, bonus, actor: -1 }, { winner: taker, told });
+    const message = this.trickWords(was, now, taker);
+    this.draw({ ...was, trick: laid, hands, won, bonus, actor: -1 }, { winner: taker, message });
     this.motion.calmDown();
     await this.motion.pause(TIMES.trick);
     const place = taker < 0 ? null : this.plates.get(taker)?.element;
@@ -368,7 +368,7 @@ class Table {
     const cards = trick.laid.map((one) => this.laid(trick.was, one, trick.taker));
     const takes =
       trick.taker < 0
-        ? "Nobody took it."
+        ? "No player took it."
         : `${capital(nameOf(this.session, trick.taker))} took it.`;
     this.open("The last trick", el("div", { class: "sk-row" }, cards), el("p", {}, takes));
   }

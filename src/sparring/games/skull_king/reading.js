@@ -4,7 +4,7 @@ import { widen } from "/app/engine/engine.js";
 
 export const CARDS = 74;
 export const TIGRESS = 71;
-// A card on the table is a token, 1 + its id; the Tigress as an escape has one of her own.
+// A card on the table is a token, 1 + its id; the Tigress as an escape has a separate one.
 export const TIGRESS_AS_PIRATE = 72;
 export const TIGRESS_AS_ESCAPE = 75;
 export const SUITS = ["black", "green", "purple", "yellow"];
@@ -134,13 +134,13 @@ export function laidAfter(was, action) {
   return laid;
 }
 
-// Everybody's cards without those of the trick.
+// Cards of all players without those of the trick.
 export function handsAfter(was, laid) {
   const out = laid.map(({ token }) => cardOf(token));
   return was.hands.map((cards) => cards.filter((card) => !out.includes(card)));
 }
 
-// Whether nobody takes a trick: the last leviathan decides.
+// Whether a trick is destroyed: the last leviathan decides.
 export function isDestroyed(laid) {
   const tokens = laid.map(({ token }) => token);
   const last = tokens.findLast((token) => token === WHALE || token === KRAKEN);
@@ -152,7 +152,7 @@ export function roundEnded(was, now) {
   return now.round !== was.round || now.phase === "over";
 }
 
-// Who took the trick that ended between two positions, -1 if nobody.
+// The seat that took the trick that ended between two positions, -1 for none.
 export function takerOf(was, now, laid) {
   if (isDestroyed(laid)) return -1;
   const won = roundEnded(was, now) ? now.last_won : now.won;
@@ -160,7 +160,7 @@ export function takerOf(was, now, laid) {
   return seat >= 0 ? seat : was.players;
 }
 
-// Who would win the trick as it lies, -1 if nobody. That is public: any seat's observation has it.
+// The seat that would win the trick as it lies, -1 for none. Public: every observation has it.
 export function winningSeat(state, at) {
   if (at.trick.length === 0) return -1;
   const block = state.rules.blocks.find(({ name }) => name === "seat");
@@ -191,7 +191,7 @@ export function loadOf(session, at, seat) {
   return chosen && sees(session, seat) ? LOADS[at.cannon[seat]] : null;
 }
 
-// Whether a seat has bid or loaded in the phase in which everybody does.
+// Whether a seat has bid or loaded in the current phase.
 export function hasCommitted(at, seat) {
   if (seat >= at.players) return false;
   if (at.phase === "bid") return at.bid[seat] >= 0;

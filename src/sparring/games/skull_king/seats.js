@@ -1,4 +1,4 @@
-// The plates of everybody at a table of Skull King: what each has bid, taken and scored.
+// The players' plates in Skull King: bid, tricks taken, score.
 
 import { el, replace } from "/app/dom.js";
 import { backs, face } from "/games/skull_king/cards.js";
@@ -49,7 +49,7 @@ const PLACES = {
   ],
 };
 
-// Everybody but the seat at the bottom, in the order of play.
+// All seats but the one at the bottom, in the order of play.
 export function othersOf(at, bottom) {
   const others = [];
   for (let k = 1; k < at.players; ++k) others.push((bottom + k) % at.players);

@@ -1,4 +1,4 @@
-// What happens at a table of Skull King, in sentences that give nothing hidden away.
+// Events of Skull King as sentences that reveal nothing hidden.
 
 import {
   ACTION,
@@ -18,11 +18,11 @@ import {
 const JADE = 8;
 
 export const RULES = [
-  "Before every round you say how many tricks you will take. Then you try to take exactly that many: not one more, not one less.",
-  "In turn everybody plays one card. Numbers run from 1 to 14 in green, purple, yellow and black. Follow the suit that was led if you can; the highest card of it wins. Black is trump and beats the other three.",
-  "Special cards may always be played, whatever was led. Escapes lose. Mermaids beat all numbers, pirates beat mermaids, the Skull King beats pirates, and a mermaid takes the Skull King, whatever pirates lie there.",
-  "The Tigress is a pirate or an escape: you say which when you play her. Loot is an escape that allies you with whoever takes the trick: 20 points for each of you if both bids come true.",
-  "The Kraken destroys the trick: nobody takes it. With the White Whale suits and special cards count for nothing, and the highest number wins. If both are played, the later one counts.",
+  "Before every round you bid how many tricks you will take. Then you try to take exactly that many: not one more, not one less.",
+  "In turn every player plays one card. Numbers run from 1 to 14 in green, purple, yellow and black. Follow the suit that was led if you can; the highest card of it wins. Black is trump and beats the other three.",
+  "Special cards may always be played, even if you could follow suit. Escapes lose. Mermaids beat all numbers, pirates beat mermaids, the Skull King beats pirates, and a mermaid beats the Skull King, even with pirates in the trick.",
+  "The Tigress is a pirate or an escape: you choose which when you play her. Loot is an escape that allies you with the player who takes the trick: 20 points for each of you if both bids come true.",
+  "The Kraken destroys the trick: no player takes it. With the White Whale suits and special cards count for nothing, and the highest number wins. If both are played, the later one counts.",
   "An exact bid brings 20 points a trick. Being off costs 10 for each trick too many or too few. A bid of 0 wins or loses 10 for every card dealt.",
   "With an exact bid you also keep your bonuses: 10 for a 14 (black 20), 20 for a mermaid taken by a pirate, 30 for a pirate taken by the Skull King, 40 for the Skull King taken by a mermaid.",
   "Tables with abilities: a pirate that wins a trick does something. Rosie chooses who leads, Bendt draws two cards and discards two, Rascal wagers up to 20 on the bid, Juanita Jade looks at the cards that were not dealt, and Harry may change the bid by one at the end of the round.",
@@ -44,7 +44,7 @@ export function actionName(state, action, session) {
   return LOADS[action - ACTION.grapeshot];
 }
 
-export function says(before, move, after, session) {
+export function describe(before, move, after, session) {
   const was = read(before);
   const now = read(after);
   const [action] = move.actions;
@@ -57,7 +57,7 @@ export function says(before, move, after, session) {
   return lines;
 }
 
-function told(session, seat, you, others) {
+function sentence(session, seat, you, others) {
   return seat === session.person ? `You ${you}` : `${capital(nameOf(session, seat))} ${others}`;
 }
 
@@ -67,35 +67,35 @@ export function capital(text) {
 
 function decided(was, now, action, session) {
   const seat = was.actor;
-  const say = (you, others) => told(session, seat, you, others);
+  const line = (you, others) => sentence(session, seat, you, others);
   const known = sees(session, seat);
   switch (was.phase) {
     case "bid":
-      if (known || was.settings.open_bids) return say(`bid ${action}.`, `bids ${action}.`);
-      return say("bid.", "has bid.");
+      if (known || was.settings.open_bids) return line(`bid ${action}.`, `bids ${action}.`);
+      return line("bid.", "has bid.");
     case "cannon": {
       const load = LOADS[action - ACTION.grapeshot];
-      return known ? say(`load ${load}.`, `loads ${load}.`) : say("load.", "has loaded.");
+      return known ? line(`load ${load}.`, `loads ${load}.`) : line("load.", "has loaded.");
     }
     case "play": {
       const name = tokenName(tokenOf(action));
-      return say(`play ${name}.`, `plays ${name}.`);
+      return line(`play ${name}.`, `plays ${name}.`);
     }
     case "rosie": {
       const leads = now.leader === seat ? "lead again" : `let ${nameOf(session, now.leader)} lead`;
-      return say(`${leads}.`, `${leads.replace("lead", "leads").replace(/^let /, "lets ")}.`);
+      return line(`${leads}.`, `${leads.replace("lead", "leads").replace(/^let /, "lets ")}.`);
     }
     case "discard": {
       const name = known ? cardName(action - ACTION.play) : "a card";
-      return say(`discard ${name}.`, `discards ${name}.`);
+      return line(`discard ${name}.`, `discards ${name}.`);
     }
     case "wager": {
       const points = 10 * (action - ACTION.wager);
-      return say(`wager ${points} on your bid.`, `wagers ${points} on the bid.`);
+      return line(`wager ${points} on your bid.`, `wagers ${points} on the bid.`);
     }
     default: {
       const bid = was.bid[seat] + action - ACTION.harry - 1;
-      return say(`end with a bid of ${bid}.`, `ends with a bid of ${bid}.`);
+      return line(`end with a bid of ${bid}.`, `ends with a bid of ${bid}.`);
     }
   }
 }
@@ -104,7 +104,7 @@ function revealed(was, now, session) {
   const seats = Array.from({ length: was.players }, (_, seat) => seat);
   if (was.phase === "cannon") {
     const brave = seats.filter((seat) => now.cannon[seat]).map((seat) => nameOf(session, seat));
-    return `Cannonballs: ${brave.join(", ") || "nobody"}.`;
+    return `Cannonballs: ${brave.join(", ") || "none"}.`;
   }
   const bids = seats.map((seat) => `${nameOf(session, seat)} ${now.bid[seat]}`).join(", ");
   const sum = now.bid.slice(0, was.players).reduce((a, b) => a + b, 0);
@@ -120,7 +120,7 @@ function trickLines(was, now, action, session) {
   if (laid.length < was.seats) return lines;
   const ended = roundEnded(was, now);
   const taker = takerOf(was, now, laid);
-  if (taker < 0) lines.push("The trick is destroyed: nobody takes it.");
+  if (taker < 0) lines.push("The trick is destroyed: no player takes it.");
   else lines.push(...taken(was, now, taker, laid, session));
   if (now.trick.length > 0 && !ended) {
     lines.push(`The ghost leads ${tokenName(now.trick[0].token)}.`);
@@ -134,7 +134,7 @@ function taken(was, now, taker, laid, session) {
   const bonus = gained ? `, ${gained} bonus points if the bid comes true` : "";
   const name = tokenName(card);
   const lines = [
-    told(
+    sentence(
       session,
       taker,
       `take the trick with ${name}${bonus}.`,
@@ -146,11 +146,11 @@ function taken(was, now, taker, laid, session) {
     const cards = sees(session, taker)
       ? drawn.map(cardName).join(" and ")
       : counted(drawn.length, "card");
-    lines.push(told(session, taker, `draw ${cards} with Bendt.`, `draws ${cards} with Bendt.`));
+    lines.push(sentence(session, taker, `draw ${cards} with Bendt.`, `draws ${cards} with Bendt.`));
   }
   if (card === JADE + 1 && was.settings.abilities && !roundEnded(was, now) && kindOf(JADE)) {
     lines.push(
-      told(
+      sentence(
         session,
         taker,
         "look at the cards that were not dealt.",

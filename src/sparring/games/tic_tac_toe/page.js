@@ -36,7 +36,7 @@ export const page = {
         squares.forEach((square, at) => drawSquare(square, owners[at], session, at, ask));
         replace(strike, strikeOf(owners));
       },
-      async tell(before, move, after) {
+      async animate(before, move, after) {
         const owners = ownersOf(after);
         const [at] = move.actions;
         drawSquare(squares[at], owners[at], session, at, null);
@@ -58,7 +58,7 @@ export const page = {
   },
 };
 
-// Whose stone lies on each square, -1: nobody's.
+// The seat whose mark is on each square, -1: empty.
 function ownersOf(state) {
   const { stones } = state.fields();
   return Array.from({ length: 9 }, (_, at) => [0, 1].findIndex((s) => (stones[s] >> at) & 1));

@@ -1,5 +1,5 @@
-// The start of an agent's own file: no server, one game, one agent, and all that a table has. What
-// the file holds besides this script was written by src/sparring/web/agent_page.py.
+// Entry point of an agent file: one game and one agent, without a server. The rest of the file is
+// written by src/sparring/web/agent_page.py.
 
 import { el, svg } from "/app/dom.js";
 import { fromBase64 } from "/app/engine/engine.js";
@@ -23,7 +23,7 @@ export function startAgent(page) {
   );
 }
 
-// What the play pages ask for, out of this file.
+// Data of the play pages, from this file.
 function fileSource(about, page) {
   const { rules, agent } = about;
   return {
@@ -60,7 +60,7 @@ async function unpacked(id) {
   return new Response(stream).arrayBuffer();
 }
 
-// Whoever does not say against whom plays against the agent, by the flags that it has learned.
+// The default opponent is the agent, with the flags of its training.
 function tablePage(host, at, { rules, agent }) {
   if (!at.query.has("against")) at.query.set("against", agent.name);
   if (!at.query.has("set")) {
@@ -106,7 +106,8 @@ function aboutPage(host, about) {
 
 // How often it wins against whom, with the interval as a line.
 function strengthTable({ strength, rules }) {
-  if (strength.length === 0) return el("p", { class: "soft" }, "Its strength has not been measured.");
+  if (strength.length === 0)
+    return el("p", { class: "soft" }, "Its strength has not been measured.");
   const alone = rules.seats === 1;
   return el(
     "section",

@@ -1,6 +1,6 @@
-// What the server knows: asked once, or heard about while it changes.
+// Data of the server: single requests and live events.
 
-// Returns the JSON of an address; an error says in the server's own words what is wrong.
+// Returns the JSON of an address; an error has the server's message.
 export async function ask(address, signal) {
   return answerOf(() => fetch(address, { signal }));
 }
@@ -29,9 +29,9 @@ async function answerOf(send) {
   throw new Error(answer?.error ?? `The server answered with ${response.status}.`);
 }
 
-// Hears events until the page is left: live("/api/live", { runs: show }, signal). `connected` is
-// told false while the server is away; the browser tries again by itself. An address may be a
-// function: it is asked again whenever the connection has to be made anew.
+// Receives events until the page is left: live("/api/live", { runs: show }, signal). `connected` is
+// called with false while the server is away; the browser reconnects by itself. An address may be a
+// function, which is called for every new connection.
 export function live(address, handlers, signal, connected = () => {}) {
   let source = null;
   let again = 0;

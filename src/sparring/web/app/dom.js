@@ -30,7 +30,7 @@ function present(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined);
 }
 
-// Puts children in place of whatever was there.
+// Replaces all children of an element.
 export function replace(element, ...children) {
   element.replaceChildren(...present(children));
   return element;
@@ -44,14 +44,14 @@ export function wait(milliseconds) {
   return new Promise((done) => setTimeout(done, milliseconds));
 }
 
-// Whether a person asked their system for less motion.
+// Whether the system is set to reduced motion.
 export function calm() {
   return matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-// Says something at the edge of the page for a few seconds.
+// Shows a message at the edge of the page for a few seconds.
 export function toast(text) {
-  const said = el("p", { class: "toast" }, text);
-  document.getElementById("toasts")?.append(said);
-  setTimeout(() => said.remove(), 6000);
+  const message = el("p", { class: "toast" }, text);
+  document.getElementById("toasts")?.append(message);
+  setTimeout(() => message.remove(), 6000);
 }

@@ -1,7 +1,7 @@
 // The frame: which page is shown (the part of the address behind #), and what all pages share.
 //
 // A page is a function `xPage(host, { path, query, signal })`:
-//   host    an empty element of its own; it is thrown away when another page is shown
+//   host    an empty element, removed when another page is shown
 //   path    the parts behind the page's name, decoded: #/play/leduc_poker -> ["leduc_poker"]
 //   query   URLSearchParams of what follows a "?": #/play/leduc_poker?seed=3&set=a=1
 //   signal  AbortSignal, aborted when the page is left; give it to fetch, addEventListener, live
@@ -15,8 +15,8 @@ let first = "";
 let leave = new AbortController();
 let shown = null;
 
-// Shows what the address says, from now on. `known` has pages by name, { show, nav }; `start` is the
-// address behind # where there is none.
+// Shows the page of the address and follows its changes. `known` has pages by name, { show, nav };
+// `start` is the default address behind #.
 export function startFrame(known, start) {
   pages = known;
   first = start;
@@ -72,7 +72,7 @@ function decoded(part) {
   }
 }
 
-// Tells people who do not see it that another page is there.
+// Announces the new page to screen readers.
 function arrive() {
   scrollTo(0, 0);
   frame.focus({ preventScroll: true });
@@ -99,6 +99,6 @@ function toggleTheme() {
   try {
     localStorage.setItem("theme", next);
   } catch {
-    // Then it holds until the page is left.
+    // Without storage it holds until the page is left.
   }
 }

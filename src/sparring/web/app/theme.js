@@ -1,4 +1,4 @@
-// Light or dark, before the first paint: what the person chose last, else what the system says.
+// Light or dark, before the first paint: the person's last choice, else the system's setting.
 // The only script that is no module, because a module would come after that paint.
 
 (function () {

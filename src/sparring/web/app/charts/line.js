@@ -32,7 +32,7 @@ export class LineChart {
 
   make(spec) {
     this.title = svg("title", { id: `${this.id}-title` });
-    this.told = svg("desc", { id: `${this.id}-told` });
+    this.description = svg("desc", { id: `${this.id}-description` });
     this.grid = svg("g", { class: "grid" });
     this.marked = svg("g", { class: "marks" });
     this.layers = svg("g", { class: "layers", "clip-path": `url(#${this.id}-clip)` });
@@ -42,8 +42,8 @@ export class LineChart {
     this.band = svg("rect", { class: "zoom-band", visibility: "hidden" });
     this.svg = svg(
       "svg",
-      { role: "img", "aria-labeledby": `${this.id}-title ${this.id}-told` },
-      [this.title, this.told],
+      { role: "img", "aria-labelledby": `${this.id}-title ${this.id}-description` },
+      [this.title, this.description],
       svg("clipPath", { id: `${this.id}-clip` }, this.clip),
       [this.grid, this.marked, this.layers, this.band, this.cross, this.dots],
     );
@@ -168,7 +168,7 @@ export class LineChart {
     this.drawMarks();
     for (const [at, line] of lines.entries())
       this.drawLine(this.paths[at], line, this.spec.series[at]);
-    this.tell(lines);
+    this.describe(lines);
     if (!this.numbers.hidden) replace(this.numbers, numbersTable(this.spec, lines, this.board.by));
   }
 
@@ -273,7 +273,7 @@ export class LineChart {
     setPath(paths.dots, empty || !few ? "" : dotPath(x, y, toX, toY, rows));
   }
 
-  tell(lines) {
+  describe(lines) {
     const ends = this.spec.series
       .map(({ name, unnamed }, at) => [
         unnamed,
@@ -281,7 +281,7 @@ export class LineChart {
       ])
       .filter(([unnamed]) => !unnamed)
       .map(([, text]) => text);
-    this.told.textContent = `Over ${AXES[this.board.by].name}. Last values: ${ends.join(", ") || "none yet"}.`;
+    this.description.textContent = `Over ${AXES[this.board.by].name}. Last values: ${ends.join(", ") || "none yet"}.`;
   }
 
   // Shows the values at a place on the axis, or the last ones.

@@ -55,12 +55,12 @@ function byKey(chart, event) {
     const place = Math.min(to, Math.max(from, moves[event.key]));
     board.point(place);
     chart.point(place);
-    const told = chart.spec.series.map(({ name }, i) => `${name} ${chart.values[i].textContent}`);
+    const values = chart.spec.series.map(({ name }, i) => `${name} ${chart.values[i].textContent}`);
     over.setAttribute("aria-valuenow", String(place));
     over.setAttribute("aria-valuemax", String(to));
     over.setAttribute(
       "aria-valuetext",
-      `${short(place)} ${AXES[board.by].name}: ${told.join(", ")}`,
+      `${short(place)} ${AXES[board.by].name}: ${values.join(", ")}`,
     );
   } else if (event.key === "+") {
     const half = (to - from) / 4;

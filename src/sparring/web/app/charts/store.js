@@ -44,7 +44,7 @@ export class Store {
     return curve;
   }
 
-  // Where the points of a curve lie on an axis. Decisions have a curve of their own, with fewer
+  // Where the points of a curve lie on an axis. Decisions have a separate curve, with fewer
   // points where a run is long; between those they grow evenly.
   placed(curve, by) {
     if (by !== "decisions") return curve[by];
@@ -113,7 +113,7 @@ export class Store {
   }
 }
 
-// Points come in order but for a few that two messages tell twice.
+// Points come in order, except for a few that two messages repeat.
 function put(curve, update, minutes, value) {
   const at =
     update > (curve.updates.at(-1) ?? -1) ? curve.updates.length : indexOf(curve.updates, update);

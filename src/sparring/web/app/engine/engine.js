@@ -12,7 +12,7 @@ const READERS = {
 };
 
 export class Engine {
-  // `rules` is what src/sparring/web/description.py says about the game and its flags.
+  // `rules` is the description of the game and its flags by src/sparring/web/description.py.
   constructor(instance, rules) {
     this.native = instance.exports;
     this.rules = rules;
@@ -23,7 +23,7 @@ export class Engine {
     }
     this.config = this.put(config);
     this.weights = this.put(new Uint8Array(Float32Array.from(rules.weights).buffer));
-    // Room for what goes in and out of calls.
+    // Buffers for arguments and results of calls.
     this.row = this.native.alloc(rules.obs_bytes);
     this.mask = this.native.alloc(rules.actions);
     this.numbers = this.native.alloc(4 * Math.max(64, rules.seats * rules.roles.length));
@@ -38,7 +38,7 @@ export class Engine {
           throw new Error(engine.text(why));
         },
       },
-      // The C library asks for these and has nothing to say through them.
+      // Imports that the C library needs; they do nothing.
       wasi_snapshot_preview1: new Proxy({}, { get: () => nothing }),
     });
     instance.exports._initialize();
@@ -104,7 +104,7 @@ export class State {
     this.handle = 0;
   }
 
-  // Who decides in a row, -1 when nobody does.
+  // The seat that decides in a row, -1 for none.
   seat(row = 0) {
     return this.engine.native.state_seat(this.handle, row);
   }
@@ -166,7 +166,7 @@ export class State {
     return this.engine.bytes(this.engine.row, this.rules.obs_bytes).slice();
   }
 
-  // What a bot would do. It draws from the chances of this state: ask a clone for advice.
+  // A bot's action. It draws from this state's random numbers: use a clone for advice.
   ask(bot, row = 0) {
     const { native, numbers } = this.engine;
     native.state_ask(this.handle, bot, row, numbers);

@@ -28,24 +28,24 @@ export class Network {
     this.handle = 0;
   }
 
-  // What it says about a decision: `logits` (values of actions where it chooses by value),
+  // Outputs for a decision: `logits` (values of actions where it chooses by value),
   // `probabilities` of actions, or of continuous ones `mean` and `spread` before they are squashed
   // or cut off; `value` is what the seat is expected to be paid from here on, null if it does not
   // know.
   answer(state, row = 0) {
     const { engine, about, width } = this;
-    const said = engine.floats(this.ask(state, row), width + 1);
-    const value = about.values ? said[width] : null;
+    const outputs = engine.floats(this.ask(state, row), width + 1);
+    const value = about.values ? outputs[width] : null;
     if (about.box) {
-      const mean = Array.from(said.subarray(0, about.box));
-      const spread = Array.from(said.subarray(about.box, width), (s) =>
+      const mean = Array.from(outputs.subarray(0, about.box));
+      const spread = Array.from(outputs.subarray(about.box, width), (s) =>
         Math.exp(Math.min(Math.max(s, -5), 1)),
       );
       return { logits: [], probabilities: [], value, mean, spread };
     }
     const shares = engine.native.network_probabilities(this.handle, engine.mask);
     return {
-      logits: engine.floats(said.byteOffset, width).slice(),
+      logits: engine.floats(outputs.byteOffset, width).slice(),
       probabilities: engine.floats(shares, about.actions).slice(),
       value,
     };
@@ -85,7 +85,7 @@ export class Network {
   }
 }
 
-// What a packed network says about itself, without loading it.
+// The header of a packed network, read without loading it.
 export function readHeader(bytes) {
   let about = null;
   try {

@@ -20,7 +20,7 @@ import {
   titled,
 } from "/app/words.js";
 
-const MAX_CURVES = 12; // runs whose own curves are drawn
+const MAX_CURVES = 12; // runs whose curves are drawn one by one
 const WANTED = ["charts/score", "charts/SPS", "charts/length", "losses/", "stats/"];
 const AGAIN_MS = 4000;
 
@@ -45,10 +45,10 @@ class ComparePage {
     this.board = new Board({ by: "minutes", signal });
     this.stores = new Map(names.map((name) => [name, new Store()]));
     this.charts = new Map();
-    this.told = el("div", {}, skeleton(2));
+    this.notes = el("div", {}, skeleton(2));
     this.strength = el("div", { class: "charts" });
     this.tables = el("div", {}, skeleton(4, "row"));
-    this.own = el("div", { class: "charts" });
+    this.runCurves = el("div", { class: "charts" });
     const back = el(
       "button",
       { hidden: true, onclick: () => this.board.zoom(null) },
@@ -65,8 +65,8 @@ class ComparePage {
         this.chips(),
       ),
       el("div", { class: "chart-tools" }, this.tools(), back),
-      [this.told, this.strength, this.tables],
-      el("section", { class: "chart-group" }, el("h2", {}, "Curves of the runs"), this.own),
+      [this.notes, this.strength, this.tables],
+      el("section", { class: "chart-group" }, el("h2", {}, "Curves of the runs"), this.runCurves),
     );
   }
 
@@ -103,11 +103,11 @@ class ComparePage {
     ];
   }
 
-  // What can be said about the groups, and the runs' own curves, which need no agreement.
+  // Loads the comparison of groups, then the curves of single runs.
   async load() {
-    await this.loadGroups(); // which say what their runs' strength is
+    await this.loadGroups(); // first: they define the strength curve
     await this.loadCurves();
-    this.drawOwn();
+    this.drawRunCurves();
   }
 
   async loadGroups() {
@@ -118,7 +118,7 @@ class ComparePage {
     } catch (wrong) {
       if (wrong.name === "AbortError") throw wrong;
       this.found = null;
-      replace(this.told, el("p", { class: "notice bad", role: "alert" }, wrong.message));
+      replace(this.notes, el("p", { class: "notice bad", role: "alert" }, wrong.message));
       replace(this.tables);
       return;
     }
@@ -144,7 +144,7 @@ class ComparePage {
       if (!this.stores.has(name) || due) return;
       due = setTimeout(() => {
         due = 0;
-        this.load().catch(() => {}); // a run that is gone is told with the next visit
+        this.load().catch(() => {}); // a removed run is reported at the next visit
       }, AGAIN_MS);
     };
     live("/api/live", { run: changed }, this.signal);
@@ -159,7 +159,7 @@ class ComparePage {
   showGroups() {
     const { found } = this;
     replace(
-      this.told,
+      this.notes,
       found.notes.map((note) => el("p", { class: "soft note" }, titled(note))),
     );
     const form = found.measure === "score" || found.parity === null ? "number" : "percent";
@@ -183,7 +183,7 @@ class ComparePage {
     replace(this.tables, groupTable(found, form), pairTable(found));
   }
 
-  // The runs of groups with several of them, thin behind the group's own line.
+  // Single runs of groups with several runs: thin lines behind the group's line.
   seedLines() {
     const several = this.found.groups.filter(({ runs }) => runs.length > 1);
     return several.flatMap(({ runs }) =>
@@ -203,7 +203,7 @@ class ComparePage {
     return `eval/${this.found.opponents[0]}/${this.found.parity === null ? "score" : "win"}`;
   }
 
-  drawOwn() {
+  drawRunCurves() {
     const stores = [...this.stores].filter(([, store]) => store.names.length);
     const names = new Set(stores.flatMap(([, store]) => store.names));
     names.delete("charts/decisions");
@@ -218,7 +218,7 @@ class ComparePage {
           dashed: at >= 8,
           read: (by) => store.line(curve, by),
         }));
-      this.put(this.own, {
+      this.put(this.runCurves, {
         title: titleOf(curve),
         series,
         form: curve === "charts/SPS" ? "rate" : "number",

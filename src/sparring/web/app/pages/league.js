@@ -1,4 +1,4 @@
-// The league of a run: #/league/NAME. What everybody is worth, and who beats whom.
+// The league of a run: #/league/NAME. Ratings of all players, and who beats whom.
 
 import { Board } from "/app/charts/board.js";
 import { LineChart } from "/app/charts/line.js";
@@ -93,12 +93,12 @@ function points({ wins, draws, losses }) {
   return games ? (wins + draws / 2) / games : null;
 }
 
-// A matrix of shares; the arrows walk through it, and a line below says whom a cell is about.
+// A matrix of shares; arrow keys move through it, and a line below describes the cell.
 function payoff({ names, share, low, high }, run) {
   if (names.length < 2) return null;
-  const said = el("p", { class: "said", role: "status" }, "Row against column.");
-  const tell = (row, column) => {
-    said.textContent = sentence(names[row], names[column], share[row][column], [
+  const status = el("p", { class: "status-line", role: "status" }, "Row against column.");
+  const describe = (row, column) => {
+    status.textContent = sentence(names[row], names[column], share[row][column], [
       low[row][column],
       high[row][column],
     ]);
@@ -112,8 +112,8 @@ function payoff({ names, share, low, high }, run) {
         class: `heat${known ? "" : " unknown"}`,
         tabindex: row + column === 1 ? 0 : -1,
         "data-at": `${row} ${column}`,
-        onpointerenter: () => tell(row, column),
-        onfocus: () => tell(row, column),
+        onpointerenter: () => describe(row, column),
+        onfocus: () => describe(row, column),
       },
       known ? String(Math.round(100 * value)) : row === column ? "" : "·",
     );
@@ -150,7 +150,7 @@ function payoff({ names, share, low, high }, run) {
   table.addEventListener("keydown", walk);
   return [
     el("h2", {}, "Who beats whom"),
-    el("div", { class: "sheet" }, el("div", { class: "scroll" }, table), said),
+    el("div", { class: "sheet" }, el("div", { class: "scroll" }, table), status),
     el(
       "p",
       { class: "soft" },
@@ -188,7 +188,7 @@ function walk(event) {
   to.focus();
 }
 
-// What snapshots are worth over the decisions after which they were taken; bots as levels.
+// Ratings of snapshots over the decisions at which they were taken; bots are horizontal lines.
 function worth({ players }, signal) {
   const rated = players.filter(({ rating }) => isNumber(rating));
   const taken = rated.filter(({ decisions }) => isNumber(decisions));

@@ -26,7 +26,9 @@ async function choosePage(host) {
   document.title = "Play - sparring";
   host.append(
     el("h1", {}, "Play"),
-    obstacle ? el("p", { class: "soft" }, `Grayed-out games cannot be played here: ${obstacle}.`) : "",
+    obstacle
+      ? el("p", { class: "soft" }, `Grayed-out games cannot be played here: ${obstacle}.`)
+      : "",
     el(
       "ul",
       { class: "tiles" },

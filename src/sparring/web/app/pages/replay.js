@@ -94,7 +94,7 @@ function refuse(page, why) {
   replace(page.place, el("p", { class: "notice bad", role: "alert" }, why), picker(page));
 }
 
-// Shows a replay, or says why it does not fit.
+// Shows a replay, or the reason why it is rejected.
 async function open(page, replay, from) {
   try {
     checkReplay(replay);

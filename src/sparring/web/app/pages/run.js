@@ -84,7 +84,7 @@ class RunPage {
     return panels;
   }
 
-  // Facts and curves are asked for at the same time; whatever comes first is shown first.
+  // Facts and curves are requested in parallel; each is shown on arrival.
   async begin() {
     const facts = this.ask("").then((found) => this.takeFacts(found));
     const curves = this.ask("/curves").then((found) => this.takeCurves(found));
@@ -122,16 +122,16 @@ class RunPage {
 
   takeFacts(facts) {
     const { overview, ...rest } = facts;
-    const told = JSON.stringify(rest);
+    const content = JSON.stringify(rest);
     this.facts = facts;
     this.curves.fairShare = overview.parity;
     this.curves.marks(facts.phases.filter(({ began }) => began));
     this.takeOverview(overview);
-    if (told === this.told) return;
-    this.told = told;
+    if (content === this.shownFacts) return;
+    this.shownFacts = content;
     this.path.textContent = pathText(facts);
     this.path.hidden = !this.path.textContent;
-    // What somebody is typing into is not taken away.
+    // A field with keyboard focus is not replaced.
     const typing =
       this.tabs.panel.contains(document.activeElement) && this.tabs.chosen === "settings";
     if (this.tabs.chosen !== "curves" && !typing) this.tabs.show();
@@ -142,7 +142,7 @@ class RunPage {
     const changed = this.store.add(curves);
     this.curves.update(changed);
     if (!this.store.names.length) {
-      this.curves.say("Nothing has been measured yet; curves begin with the first update.");
+      this.curves.showMessage("Nothing has been measured yet; curves begin with the first update.");
     }
     if (this.facts) this.showHeadline();
   }
@@ -165,9 +165,9 @@ class RunPage {
 
   showLabels() {
     const { name, note, tags } = this.facts.overview;
-    const told = JSON.stringify([note, tags]);
-    if (told === this.labelsTold) return;
-    this.labelsTold = told;
+    const content = JSON.stringify([note, tags]);
+    if (content === this.shownLabels) return;
+    this.shownLabels = content;
     showLabels(this.labels, { name, note, tags }, (labels) => {
       Object.assign(this.facts.overview, { note: labels.note, tags: labels.tags });
       this.showLabels();
@@ -176,9 +176,9 @@ class RunPage {
 
   showTools() {
     const { overview, league, checkpoints, unplayable } = this.facts;
-    const told = JSON.stringify([overview.state, league, checkpoints.length > 0, unplayable]);
-    if (told === this.toolsTold) return;
-    this.toolsTold = told;
+    const content = JSON.stringify([overview.state, league, checkpoints.length > 0, unplayable]);
+    if (content === this.shownTools) return;
+    this.shownTools = content;
     const ladder = `#/league/${encodeURIComponent(overview.name)}`;
     replace(
       this.tools,
@@ -206,9 +206,9 @@ class RunPage {
       ["Updates", whole(overview.updates)],
       ["Decisions/s", pace === undefined ? MISSING : short(pace)],
     ];
-    const told = JSON.stringify([overview, pace]);
-    if (told === this.headlineTold) return;
-    this.headlineTold = told;
+    const content = JSON.stringify([overview, pace]);
+    if (content === this.shownHeadline) return;
+    this.shownHeadline = content;
     replace(
       this.headline,
       el(

@@ -220,7 +220,7 @@ class RunList {
     }
     for (const { key } of COLUMNS) {
       const content = CELLS[key](run);
-      const text = JSON.stringify(content.told);
+      const text = JSON.stringify(content.values);
       if (row.shown[key] === text) continue;
       row.shown[key] = text;
       replace(row.cells[key], content.make());
@@ -298,27 +298,27 @@ class RunList {
   }
 }
 
-// What a cell shows: `told` says when it has to be made again.
+// Cells of a row: `make` is called when `values` change.
 const CELLS = {
   name: ({ name, note, tags }) => ({
-    told: [name, note, tags],
+    values: [name, note, tags],
     make: () => [
       el("a", { href: runAddress(name) }, name),
       tagLinks(tags),
       note ? el("p", { class: "note", title: note }, note) : null,
     ],
   }),
-  game: (run) => ({ told: run.game, make: () => gameTitle(run) }),
-  algo: ({ algo }) => ({ told: algo, make: () => algo.toUpperCase() }),
+  game: (run) => ({ values: run.game, make: () => gameTitle(run) }),
+  algo: ({ algo }) => ({ values: algo, make: () => algo.toUpperCase() }),
   state: ({ state, trouble, progress }) => ({
-    told: [state, trouble, state === "running" ? progress : 0],
+    values: [state, trouble, state === "running" ? progress : 0],
     make: () => [
       stateBadge({ state, trouble }),
       state === "running" ? progressBar(progress, "Trained") : null,
     ],
   }),
   strength: (run) => ({
-    told: [run.strength, run.low, run.high, run.against],
+    values: [run.strength, run.low, run.high, run.against],
     make: () => [
       el("b", {}, strengthText(run)),
       run.strength === null ? null : el("span", { class: "soft" }, ` ${run.against}`),
@@ -326,20 +326,23 @@ const CELLS = {
     ],
   }),
   spark: ({ evaluations }) => ({
-    told: evaluations.strength,
+    values: evaluations.strength,
     make: () => spark(evaluations.strength, "Strength over the run"),
   }),
-  decisions: ({ decisions }) => ({ told: decisions, make: () => short(decisions) }),
-  minutes: ({ minutes: value }) => ({ told: value, make: () => minutes(value) }),
-  date: ({ date }) => ({ told: ago(date), make: () => el("time", { datetime: date }, ago(date)) }),
+  decisions: ({ decisions }) => ({ values: decisions, make: () => short(decisions) }),
+  minutes: ({ minutes: value }) => ({ values: value, make: () => minutes(value) }),
+  date: ({ date }) => ({
+    values: ago(date),
+    make: () => el("time", { datetime: date }, ago(date)),
+  }),
 };
 
 // Options of a choice: all, and every value that there is. A chosen one stays though it went.
 function fillChoice(field, all, values, chosen) {
   const known = [...new Set(chosen ? [...values, chosen] : values)].sort();
-  const told = JSON.stringify(known);
-  if (field.dataset.known !== told) {
-    field.dataset.known = told;
+  const text = JSON.stringify(known);
+  if (field.dataset.known !== text) {
+    field.dataset.known = text;
     const options = known.map((value) => el("option", { value }, value));
     replace(field, el("option", { value: "" }, all), options);
   }

@@ -1,17 +1,17 @@
-// What a person holds down: keys, and on a screen that is touched a stick and buttons.
+// Held inputs: keys, and on a touch screen a stick and buttons.
 
 import { el } from "/app/dom.js";
 
-// Which keys of a keyboard are down, by `KeyboardEvent.code`, so that a layout does not matter.
+// Pressed keys by `KeyboardEvent.code`, independent of the keyboard layout.
 export class Keys {
-  // `codes`: those that the game takes for itself; all others stay the browser's.
+  // `codes`: the keys that the game handles; the browser handles all others.
   constructor(codes) {
     this.codes = new Set(codes);
     this.down = new Set();
     this.listeners = {
       keydown: (event) => this.press(event, true),
       keyup: (event) => this.press(event, false),
-      blur: () => this.down.clear(), // a key that is let go elsewhere never comes up here
+      blur: () => this.down.clear(), // a key released in another window sends no event here
     };
     for (const [name, heard] of Object.entries(this.listeners)) addEventListener(name, heard);
   }
@@ -105,7 +105,7 @@ export class Held {
       {
         class: `hold ${name}`,
         type: "button",
-        tabindex: -1, // whoever has a keyboard has its keys
+        tabindex: -1, // a keyboard has keys for it
         "aria-label": label,
         onpointerdown: hold(true),
         onpointerup: hold(false),

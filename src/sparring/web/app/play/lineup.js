@@ -41,7 +41,7 @@ export function spreadWords(against, rules, person) {
   return new Map(others.map((seat, at) => [seat, words[Math.min(at, words.length - 1)]]));
 }
 
-// The shortest way to say the same.
+// The shortest equivalent text.
 export function joinWords(words) {
   const all = [...words];
   return all.every((word) => word === all[0]) ? (all[0] ?? "") : all.join(",");
@@ -67,8 +67,8 @@ function share(seed, seat) {
   return ((bits ^ (bits >>> 16)) >>> 0) / 2 ** 32;
 }
 
-// Everybody who can be asked to a table of a game: a run is its best checkpoint, and every other
-// one is an agent of its own.
+// All players available for a game: a run stands for its best checkpoint; every other checkpoint is
+// a separate agent.
 export async function whoCanPlay(rules) {
   try {
     const runs = await source().players(rules);
@@ -112,7 +112,7 @@ export class ParticipantsBuilder {
     return agent(sampled ? `${name}@sampled` : name, network, { greedy: !sampled });
   }
 
-  // One player per seat; `person` is -1 for somebody who only watches.
+  // One player per seat; `person` is -1 for a viewer without a seat.
   async players({ person, against, seed }) {
     const words = spreadWords(against, this.rules, person);
     const seats = Array.from({ length: this.rules.seats }, (_, seat) => seat);

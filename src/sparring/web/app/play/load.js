@@ -1,4 +1,4 @@
-// What has to be there before anybody can sit down: rules, engine and looks.
+// Loads what a table needs: rules, engine and page.
 
 import { Engine } from "/app/engine/engine.js";
 import { source } from "/app/play/source.js";
@@ -21,6 +21,6 @@ async function loadPage(name) {
     source().style(`/games/${name}/page.css`);
     return page;
   } catch {
-    return plainPage; // a game of somebody's own
+    return plainPage; // a custom game
   }
 }

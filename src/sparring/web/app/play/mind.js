@@ -1,4 +1,4 @@
-// What a network thinks of a decision: what it would play, what it expects, what it sees.
+// A network's view of a decision: action probabilities, value, observation.
 
 import { el, replace } from "/app/dom.js";
 import { widen } from "/app/engine/engine.js";
@@ -9,14 +9,14 @@ const MAX_ACTIONS = 8;
 const MAX_FEATURES = 48; // of a block
 
 export class Mind {
-  // `find(seat, peek)` returns the decision to speak of, { state, row, played }, or null; seat null
-  // is anybody's. `commentators` has `names`, and `network(name)` that loads one.
+  // `find(seat, peek)` returns the decision to show, { state, row, played }, or null; seat null means
+  // any seat. `commentators` has `names`, and `network(name)` that loads one.
   constructor(game, session, { commentators = null, find = lastDecision, peeks = true } = {}) {
     Object.assign(this, { game, session, commentators, find, peeks });
-    this.own = session.players.flatMap((player, seat) =>
+    this.seated = session.players.flatMap((player, seat) =>
       player.kind === "agent" ? [{ name: player.name, network: player.network, seat }] : [],
     );
-    this.chosen = this.own[0] ?? null;
+    this.chosen = this.seated[0] ?? null;
     this.build();
   }
 
@@ -49,7 +49,7 @@ export class Mind {
 
   fill() {
     const names = this.commentators?.names ?? [];
-    const sitting = this.own.map(({ name, seat }, at) =>
+    const sitting = this.seated.map(({ name, seat }, at) =>
       el("option", { value: `seat ${at}` }, `${name}, seat ${seat}`),
     );
     const others = names.map((name) => el("option", { value: `name ${name}` }, name));
@@ -64,7 +64,7 @@ export class Mind {
   async choose() {
     const [, kind, name] = /^(\w*) ?(.*)$/.exec(this.who.value);
     if (kind !== "name") {
-      this.chosen = kind === "seat" ? this.own[Number(name)] : null;
+      this.chosen = kind === "seat" ? this.seated[Number(name)] : null;
       return this.show();
     }
     try {
@@ -203,7 +203,7 @@ function boxBars({ mean, spread }) {
   );
 }
 
-// What stands in an observation, block by block, without what is 0.
+// The nonzero features of an observation by block.
 export function blocksOf(row, rules) {
   const seen = widen(row, rules);
   const shown = rules.blocks.flatMap((block) => {

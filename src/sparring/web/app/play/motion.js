@@ -1,16 +1,16 @@
-// What moves on a table: cards that fly, pauses in which something can be read. A click or a key
-// skips whatever is moving; who asked for less motion, or for a quick table, sees it done at once.
+// Animations of a table: flying cards, pauses for reading. A click or a key skips the current one;
+// with reduced motion or a quick table there are none.
 
 import { calm } from "/app/dom.js";
 
 const QUICK = "sparring-quick-table";
-const SHORT = 0.35; // how much of a pause is left where nothing may move
+const SHORT = 0.35; // share of a pause that remains without animations
 
 export function quick() {
   try {
     return localStorage.getItem(QUICK) === "yes";
   } catch {
-    return false; // a page from a file may not remember anything
+    return false; // a page from a file has no storage
   }
 }
 
@@ -18,7 +18,7 @@ export function setQuick(yes) {
   try {
     localStorage.setItem(QUICK, yes ? "yes" : "no");
   } catch {
-    // It holds until the page is left, then.
+    // Without storage it holds until the page is left.
   }
 }
 
@@ -38,7 +38,7 @@ export class Motion {
     this.hurry();
   }
 
-  // From here on things take their time again.
+  // Ends skipping: later animations run at full length.
   calmDown() {
     this.hurried = false;
   }
@@ -65,7 +65,7 @@ export class Motion {
     });
   }
 
-  // Plays frames of the Web Animations API; the element is where it belongs afterwards.
+  // Plays frames of the Web Animations API; afterwards the element is in its regular place.
   async play(element, frames, milliseconds, options = {}) {
     if (this.hurried || quick() || calm() || !element?.isConnected) return;
     const played = element.animate(frames, {
@@ -79,7 +79,7 @@ export class Motion {
     this.running.delete(end);
   }
 
-  // Lets an element come from where another one lies. `from` is an element or its rectangle.
+  // Moves an element to its place from `from`, an element or its rectangle.
   async arrive(element, from, milliseconds, { turn = 0 } = {}) {
     const start = boxOf(from);
     if (!start || !element?.isConnected) return;
@@ -91,7 +91,7 @@ export class Motion {
     );
   }
 
-  // Lets an element go to where another one lies, where it vanishes.
+  // Moves an element to another one's place and hides it there.
   async leave(element, to, milliseconds) {
     const end = boxOf(to);
     if (!end || !element?.isConnected) return;
@@ -103,16 +103,16 @@ export class Motion {
     });
   }
 
-  // Lets a picture fly over the table from one place to another; it is gone afterwards.
+  // Moves a picture over the table from one place to another, then removes it.
   async send(picture, from, to, milliseconds, delay = 0) {
     const [start, end] = [boxOf(from), boxOf(to)];
     if (!start || !end || this.hurried || quick() || calm()) return;
     const { style } = picture;
     Object.assign(style, { position: "fixed", zIndex: 50, pointerEvents: "none" });
     document.body.append(picture);
-    const own = picture.getBoundingClientRect();
+    const size = picture.getBoundingClientRect();
     const put = (box) =>
-      `translate(${box.x + (box.width - own.width) / 2}px, ${box.y + (box.height - own.height) / 2}px)`;
+      `translate(${box.x + (box.width - size.width) / 2}px, ${box.y + (box.height - size.height) / 2}px)`;
     Object.assign(style, { left: 0, top: 0 });
     const frames = [{ transform: put(start) }, { transform: put(end) }];
     await this.play(picture, frames, milliseconds, { delay, fill: "both", easing: "ease-in-out" });

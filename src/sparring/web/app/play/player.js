@@ -1,4 +1,4 @@
-// Shows a game that was played, step by step, through anybody's eyes.
+// Shows a recorded game step by step, as any seat sees it.
 
 import { el, replace, svg } from "/app/dom.js";
 import { joinWords } from "/app/play/lineup.js";
@@ -29,12 +29,12 @@ const KEYS = [
 ];
 
 export class Player {
-  // `able` says who could go on with the game, `source` what the file is called.
+  // `able` has the bots and agents that can continue the game, `source` is the file's name.
   constructor(game, recording, { commentators, able, source }) {
     Object.assign(this, { game, recording, able, source });
     this.playing = null;
-    this.telling = null; // the position whose next step is being shown
-    this.told = this.tellAll();
+    this.animating = null; // the position whose next step is being animated
+    this.stepLines = this.describeSteps();
     this.build(commentators);
     this.view = game.page.make(this.board, recording);
     recording.view = this.view;
@@ -42,21 +42,21 @@ export class Player {
     document.addEventListener("keydown", this.onKey);
   }
 
-  // Lines of every step, as somebody who sees everything hears them.
-  tellAll() {
+  // Log lines of every step, as the viewing seat sees it.
+  describeSteps() {
     const { recording, game } = this;
     const before = recording.positionAt(0);
-    const told = recording.moves.map((actions) => {
+    const described = recording.moves.map((actions) => {
       const after = before.clone();
       after.apply(...actions);
       const seats = actions.map((_, row) => before.seat(row));
-      const said = lines(game.page, before, { seats, actions }, after, recording);
+      const added = lines(game.page, before, { seats, actions }, after, recording);
       before.apply(...actions);
       after.free();
-      return said;
+      return added;
     });
     before.free();
-    return told;
+    return described;
   }
 
   build(commentators) {
@@ -64,7 +64,7 @@ export class Player {
     const { rules, page } = game;
     this.board = el("div", { class: `table ${rules.name.replaceAll("_", "-")}-table` });
     this.plates = plates(recording, page);
-    this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+    this.status = el("p", { class: "status-line", role: "status", "aria-live": "polite" });
     this.log = el("ol", { class: "log steps", tabindex: "0", "aria-label": "What happened" });
     this.mind = new Mind(game, recording, { commentators, find: decisionHere, peeks: false });
     this.keys = panel("Keys", "keys", keyList(KEYS));
@@ -73,7 +73,7 @@ export class Player {
       { class: "play-main" },
       this.plates.element,
       this.board,
-      this.said,
+      this.status,
       this.controls(),
     );
     const side = el(
@@ -181,7 +181,7 @@ export class Player {
   fillLog() {
     replace(
       this.log,
-      this.told.map((all, at) =>
+      this.stepLines.map((all, at) =>
         el(
           "li",
           {},
@@ -204,8 +204,8 @@ export class Player {
     this.slider.value = step;
     this.where.textContent = `${step} / ${recording.moves.length}`;
     const ended = state.over ? result(this.game.page, state, recording) : "";
-    const said = step > 0 ? this.told[step - 1].join(". ") : "The beginning.";
-    this.said.textContent = ended ? `${said} — ${ended}` : said;
+    const text = step > 0 ? this.stepLines[step - 1].join(". ") : "The beginning.";
+    this.status.textContent = ended ? `${text} — ${ended}` : text;
     for (const now of this.log.querySelectorAll("[aria-current]"))
       now.removeAttribute("aria-current");
     const line = this.log.querySelector(`[data-step="${step}"]`);
@@ -214,32 +214,32 @@ export class Player {
     this.mind.show();
   }
 
-  // Jumps to a position without showing what lies between.
+  // Jumps to a position without animation.
   go(step) {
     const left = this.recording.go(step);
-    if (left !== this.telling) left.free();
+    if (left !== this.animating) left.free();
     this.show();
   }
 
-  // A step that is shown as it happened.
+  // Advances one step with its animation.
   async stepOn() {
     const { recording } = this;
-    if (this.telling || recording.step >= recording.moves.length) return;
+    if (this.animating || recording.step >= recording.moves.length) return;
     const actions = recording.moves[recording.step];
     const before = recording.state;
     const seats = actions.map((_, row) => before.seat(row));
     const after = recording.positionAt(recording.step + 1);
-    this.telling = before;
+    this.animating = before;
     const began = recording.step;
     try {
-      await this.view.tell?.(before, { seats, actions }, after);
+      await this.view.animate?.(before, { seats, actions }, after);
     } finally {
-      this.telling = null;
+      this.animating = null;
       after.free();
     }
     if (recording.closed) return;
     if (recording.state === before && recording.step === began) this.go(began + 1);
-    else before.free(); // somebody jumped away in the meantime
+    else before.free(); // another position was chosen in the meantime
   }
 
   toggle() {
@@ -277,12 +277,12 @@ export class Player {
 
   look() {
     this.recording.person = Number(this.eyes.value);
-    this.told = this.tellAll();
+    this.stepLines = this.describeSteps();
     this.fillLog();
     this.show();
   }
 
-  // The same game from here on, with the person in a seat.
+  // Continues the game from here, with the person in a seat.
   goOn() {
     const begun = this.recording.upToHere();
     const person = Number(this.goOnSeat.value);

@@ -1,4 +1,4 @@
-// Small poker games for two: cards, chips, what was said. A game says how its positions are read.
+// Small poker games for two: cards, chips, actions. Each game supplies `read` for its positions.
 
 import { calm, el, replace, svg, wait } from "/app/dom.js";
 
@@ -12,23 +12,24 @@ const SUITS = {
 const MOVE_MS = 450;
 
 // `read(state)` returns { cards: [card, card], table: card or null, chips: [n, n], rounds: [[action]] }
-// where a card is { rank, suit }; `called(said, action)` is an action's name after what was said in its
-// round; `price(position, seat, action)` the chips that it puts in; `keys` are letters by name.
+// where a card is { rank, suit }; `called(history, action)` is an action's name after the earlier
+// actions of its round; `price(position, seat, action)` the chips that it costs; `keys` letters
+// by action name.
 export function pokerPage({ rules, read, called, price, keys }) {
   const nameOf = (state, action) => called(read(state).rounds.at(-1), action);
   return {
     rules,
     actionName: nameOf,
     make: (host, session) => new PokerTable(host, session, { read, called, nameOf, price, keys }),
-    says(before, { seats, actions }, after, session) {
-      const told = [`${session.nameOf(seats[0])}: ${nameOf(before, actions[0])}`];
+    describe(before, { seats, actions }, after, session) {
+      const lines = [`${session.nameOf(seats[0])}: ${nameOf(before, actions[0])}`];
       const [was, now] = [read(before), read(after)];
-      if (now.table && !was.table) told.push(`the table's card is a ${RANKS[now.table.rank]}`);
+      if (now.table && !was.table) lines.push(`the table's card is a ${RANKS[now.table.rank]}`);
       if (after.over && after.end === "showdown") {
         const shown = now.cards.map(({ rank }, seat) => `${session.nameOf(seat)} a ${RANKS[rank]}`);
-        told.push(`showdown: ${shown.join(", ")}`);
+        lines.push(`showdown: ${shown.join(", ")}`);
       }
-      return told;
+      return lines;
     },
     score(state, seat) {
       if (!state.over) return `${counted(read(state).chips[seat])} in`;
@@ -76,17 +77,17 @@ class PokerTable {
   makeSeat(seat) {
     const card = el("div", { class: "poker-card-place" });
     const chips = el("div", { class: "poker-chips" });
-    const said = el("span", { class: "poker-said" });
+    const lastAction = el("span", { class: "poker-action" });
     const name = el("span", { class: "poker-name" }, this.session.nameOf(seat));
-    const words = el("div", { class: "poker-words" }, name, said);
+    const words = el("div", { class: "poker-words" }, name, lastAction);
     const element = el("div", { class: "poker-seat", "data-seat": seat }, words, card, chips);
-    return { element, card, chips, said };
+    return { element, card, chips, lastAction };
   }
 
   show(state, ask) {
     const at = this.read(state);
     this.ask = ask;
-    this.seats.forEach(({ element, card, chips, said }, seat) => {
+    this.seats.forEach(({ element, card, chips, lastAction }, seat) => {
       element.classList.toggle("to-move", state.seat() === seat);
       element.classList.toggle("won", state.over && state.scores[seat] > 0);
       const open = this.session.sees(seat);
@@ -94,13 +95,13 @@ class PokerTable {
       card.setAttribute("aria-label", open ? RANKS[at.cards[seat].rank] : "a hidden card");
       card.setAttribute("role", "img");
       replace(chips, drawChips(at.chips[seat], seat), el("small", {}, counted(at.chips[seat])));
-      said.textContent = lastWord(at, seat, this.nameAfter(at));
+      lastAction.textContent = lastActionName(at, seat, this.nameAfter(at));
     });
     this.showMiddle(at);
     this.showChoices(state, at, ask);
   }
 
-  // What an entry of a round was called when it was said.
+  // Name of an action in a round, given the actions before it.
   nameAfter(at) {
     return (round, turn) => this.called(at.rounds[round].slice(0, turn), at.rounds[round][turn]);
   }
@@ -148,24 +149,24 @@ class PokerTable {
     this.choices.firstElementChild.focus({ preventScroll: true });
   }
 
-  // Buttons come and go with every question; who moves by them keeps the keyboard there.
+  // Buttons are replaced at every decision; keyboard focus stays on them.
   noteFocus() {
     this.focused ||= this.choices.contains(document.activeElement);
   }
 
-  async tell(before, { seats, actions }, after) {
+  async animate(before, { seats, actions }, after) {
     const [seat] = seats;
-    const { said, chips, element } = this.seats[seat];
+    const { lastAction, chips, element } = this.seats[seat];
     const now = this.read(after);
     this.noteFocus();
     replace(this.choices);
-    said.textContent = this.nameOf(before, actions[0]);
+    lastAction.textContent = this.nameOf(before, actions[0]);
     element.classList.remove("to-move");
     replace(chips, drawChips(now.chips[seat], seat), el("small", {}, counted(now.chips[seat])));
     if (seat === this.session.person || calm()) return;
-    said.classList.add("fresh");
+    lastAction.classList.add("fresh");
     await wait(MOVE_MS);
-    said.classList.remove("fresh");
+    lastAction.classList.remove("fresh");
   }
 
   mark(action) {
@@ -185,8 +186,8 @@ class PokerTable {
   }
 }
 
-// What a seat said last in the round that goes on, or in the one before if nobody has spoken yet.
-function lastWord(at, seat, nameAfter) {
+// A seat's last action in the current round, or in the previous one while the current is empty.
+function lastActionName(at, seat, nameAfter) {
   const round = at.rounds.at(-1).length > 0 ? at.rounds.length - 1 : at.rounds.length - 2;
   if (round < 0) return "";
   const turns = at.rounds[round].map((_, turn) => turn).filter((turn) => turn % 2 === seat);

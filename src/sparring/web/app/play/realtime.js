@@ -1,14 +1,14 @@
-// Games that do not wait for anybody. Steps have a fixed length, whatever the screen does: a frame
-// plays as many of them as time has passed and draws between the last two. A match is a row of
-// games, called points; each is a replay of its own.
+// Real-time games. Steps have a fixed length, independent of the frame rate: a frame plays the steps
+// of the time that has passed and interpolates between the last two. A match is a sequence of games,
+// called points; each has its replay.
 //
-// The view of such a game has, beside what views.js says:
+// The view of such a game has, in addition to the members in views.js:
 //
-//   rate                          steps a second
+//   rate                          steps per second
 //   over                          the element over which the countdown lies
-//   read(state)                   what is drawn of a position
-//   frame(before, after, share)   draws what lies between two of them
-//   control(seat, state)          what a person does in this step
+//   read(state)                   the drawn part of a position
+//   frame(before, after, share)   draws an interpolation of two of them
+//   control(seat, state)          the person's action in this step
 //   wins(wins)                    optional: points by seat
 
 import { calm, el } from "/app/dom.js";
@@ -36,7 +36,7 @@ export class RealtimeSession extends Session {
     return runRealtime(this, this.view);
   }
 
-  // A log of 50 steps a second tells nobody anything: it has the points.
+  // The log has points: 50 steps per second would be unreadable.
   get logged() {
     return this.points.length;
   }
@@ -54,7 +54,7 @@ export class RealtimeSession extends Session {
   }
 }
 
-// Plays until somebody has as many points as a match needs, or the session is closed.
+// Plays until a player has the points that win a match, or the session is closed.
 export async function runRealtime(session, view, { signal = null } = {}) {
   const match = new Match(session, view, signal);
   session.match = match;
@@ -139,7 +139,7 @@ class Match {
     this.session.timing.thinking_ms += performance.now() - began;
   }
 
-  // Everybody decides at once, then the game moves.
+  // All players decide at once, then the game advances.
   async step() {
     const { session, view } = this;
     const { state } = session;
@@ -148,7 +148,7 @@ class Match {
     const actions = await Promise.all(
       Array.from({ length: session.rules.rows }, (_, row) => this.decide(state, row)),
     );
-    if (session.state !== state || this.closed) return; // taken back while somebody thought
+    if (session.state !== state || this.closed) return; // taken back while a player was deciding
     if (!state.apply(...actions)) throw new Error(`${session.rules.name}: ${actions} cannot be`);
     session.moves.push(actions);
     if (session.moves.length === 1) session.show(session); // now there is something to take back
@@ -181,7 +181,7 @@ class Match {
     session.show(session);
   }
 
-  // The next point: a game of its own, with a seed of its own.
+  // The next point: a new game with a new seed.
   next() {
     const { session } = this;
     session.state.free();
@@ -251,7 +251,7 @@ function nextFrame() {
   return new Promise((drawn) => requestAnimationFrame(drawn));
 }
 
-// What lies over the table (countdown, pause, result) and the buttons under it.
+// The banner over the table (countdown, pause, result) and the buttons below it.
 function makeDesk(match) {
   const { view, session } = match;
   const banner = el("div", { class: "banner", role: "status", hidden: true });
@@ -299,7 +299,7 @@ function wordsOf(match) {
   if (match.paused) return ["Paused", "Escape or P continues"];
   if (phase === "count") return [String(Math.max(1, Math.ceil(left_ms / count_ms)))];
   if (phase === "play") return [];
-  if (winner < 0) return ["Nobody scored", `time is up, ${score}`];
+  if (winner < 0) return ["No goal", `time is up, ${score}`];
   const name = whoIs(session, winner);
   if (match.decided) return [name === "you" ? "You win!" : `${name} wins`, score];
   return [name === "you" ? "Your point!" : `Point for ${name}`, score];

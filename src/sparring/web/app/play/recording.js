@@ -1,4 +1,4 @@
-// A game that was played: every position of it, for whoever looks at it again.
+// A recorded game and all of its positions.
 
 import { other } from "/app/play/session.js";
 
@@ -6,7 +6,7 @@ const FORMAT = "sparring-replay";
 const VERSION = 1;
 const KEEP_EVERY = 16; // steps between two states that are kept; those between are played again
 
-// Refuses what is no replay at all; the game's own rules are not needed for that.
+// Rejects data that is no replay; this needs no rules of the game.
 export function checkReplay(replay) {
   if (replay === null || typeof replay !== "object" || replay.format !== FORMAT) {
     throw new Error(`this is no replay: "format" has to be "${FORMAT}"`);
@@ -46,7 +46,7 @@ function short(value) {
   return text.length > 40 ? `${text.slice(0, 40)}…` : text;
 }
 
-// What a view takes for a session, though nobody moves in it.
+// A session for a view, without players that move.
 export class Recording {
   // `game` is { rules, engine } with the flags of the replay.
   constructor({ rules, engine }, replay) {
@@ -67,7 +67,7 @@ export class Recording {
     return this.engine.state(this.seed, { game: index, skipForced: false, setup });
   }
 
-  // Plays all of it once. What `skip_forced` skipped is put where it was.
+  // Plays the whole game once and inserts the moves that `skip_forced` skipped.
   play(given) {
     const state = this.start;
     const skip = this.rules.skip_forced && this.rules.rows === 1 && !this.rules.box;
@@ -98,7 +98,7 @@ export class Recording {
     return true;
   }
 
-  // The position before a step; whoever asks frees it.
+  // The position before a step; the caller frees it.
   positionAt(step) {
     const at = Math.min(Math.floor(step / KEEP_EVERY), this.kept.length - 1);
     const state = at < 0 ? this.start : this.kept[at].clone();
@@ -107,7 +107,7 @@ export class Recording {
     return state;
   }
 
-  // Stands before a step from now on. Returns the position that was left, for whoever frees it.
+  // Moves to the position before a step. Returns the previous position, which the caller frees.
   go(step) {
     const left = this.state;
     this.step = Math.max(0, Math.min(step, this.moves.length));
@@ -127,7 +127,7 @@ export class Recording {
     return false;
   }
 
-  // The game up to here, to go on from.
+  // The game up to the current step, to continue from.
   upToHere() {
     const { game, flags, index = 0, setup = null } = this.replay;
     const actions = this.moves.slice(0, this.step).map((m) => (m.length === 1 ? m[0] : m));

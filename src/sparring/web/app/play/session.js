@@ -1,5 +1,5 @@
-// One game between people, bots and networks: whose turn it is, what was played, undo and hints.
-// It knows nothing of how a game looks; a view shows it, see views.js.
+// One game between people, bots and networks: turns, moves, undo and hints. A view displays it,
+// see views.js.
 
 export const PERSON = { kind: "person", name: "you" };
 
@@ -12,16 +12,16 @@ export function agent(name, network, { greedy = true } = {}) {
   return { kind: "agent", name, network, greedy };
 }
 
-// Somebody whose moves are known from a replay and who moves no more.
+// A player of a replay whose moves are recorded and who makes no new ones.
 export function other(name) {
   return { kind: "other", name };
 }
 
 export class Session {
-  // `players` has one entry per seat; `moves` are those of a game that goes on, `index` and
-  // `setup` say where it began. `show(session)` is
-  // called whenever somebody may look; `tell(before, move, after)` may return a promise, for which
-  // the game waits; `trouble(error)` hears what kept a player from moving.
+  // `players` has one entry per seat; `moves` are those of a game to continue, `index` and `setup`
+  // its start. `show(session)` is called when the position or the question changes;
+  // `animate(before, move, after)` may return a promise, for which the game waits; `trouble(error)`
+  // receives the error of a player that cannot move.
   constructor(engine, options) {
     const { seed, players, adviser = null, skipForced = false, moves = [] } = options;
     const { setup = null, index = 0 } = options;
@@ -31,16 +31,16 @@ export class Session {
     this.past = []; // [{state, moves}] before each decision of a person
     this.rest = []; // actions that are still to be made of the person's last decision
     this.retired = []; // states that were taken back and that a view may still be drawing
-    this.epoch = 0; // grows whenever what was thought of before no longer counts
+    this.epoch = 0; // grows when decisions under way become obsolete
     this.running = null;
     this.closed = false;
     this.answer = null;
     this.show = () => {};
-    this.tell = () => {};
+    this.animate = () => {};
     this.trouble = (wrong) => {
       throw wrong;
     };
-    // A person sees every move: forced ones are played here, where they can be told.
+    // A person sees every move: forced ones are played here, where they are logged.
     this.state = this.start;
     for (const actions of moves) this.apply(actions, this.asksPerson());
   }
@@ -50,12 +50,12 @@ export class Session {
     return this.engine.state(seed, { game: index, skipForced: false, setup });
   }
 
-  // How many steps the log of the game tells.
+  // Number of steps in the log.
   get logged() {
     return this.moves.length;
   }
 
-  // Whose eyes the table is shown to; -1: somebody who sees everything.
+  // The seat that views the table; -1: a viewer who sees everything.
   get person() {
     return this.players.findIndex((player) => player.kind === "person");
   }
@@ -156,13 +156,13 @@ export class Session {
     const after = this.state;
     this.apply(actions);
     try {
-      await this.tell(before, { seats, actions }, after);
+      await this.animate(before, { seats, actions }, after);
     } finally {
       before.free();
     }
   }
 
-  // Makes a step without a word, of which an undo knows if a person decided in it.
+  // Makes a step without animation; an undo can return to it if a person decided in it.
   apply(actions, decided = false) {
     const before = decided ? this.state.clone() : null;
     if (!this.state.apply(...actions)) {
@@ -211,7 +211,7 @@ export class Session {
     return true;
   }
 
-  // What the adviser would do for the person, null if nobody is asked (any more).
+  // The adviser's action for the person, null if no decision is pending.
   async hint() {
     if (!this.answer) return null;
     const { epoch } = this;
@@ -226,7 +226,7 @@ export class Session {
     }
   }
 
-  // The position before a step; whoever asks frees it.
+  // The position before a step; the caller frees it.
   positionAt(step) {
     const state = this.start;
     for (const actions of this.moves.slice(0, step)) state.apply(...actions);
@@ -266,7 +266,7 @@ export class Session {
   }
 }
 
-// Every move is in a replay, those too that a person was not asked for.
+// A replay has every move, forced ones included.
 function withoutSkips(flags) {
   return Object.fromEntries(Object.entries(flags).filter(([name]) => name !== "skip_forced"));
 }
@@ -276,7 +276,7 @@ function exact(seed) {
   return Number.isSafeInteger(Number(seed)) ? Number(seed) : String(seed);
 }
 
-// The agent at the table, at its best even if it draws its own moves; else the best bot.
+// The agent at the table, greedy even if it samples its moves; else the best bot.
 export function adviserOf(rules, players) {
   const found = players.find(({ kind }) => kind === "agent");
   if (!found) return bot(rules, rules.bots.at(-1));

@@ -1,4 +1,4 @@
-// How a table is set: seat, opponents, seed, flags. It reads and writes what an address holds.
+// Settings of a table: seat, opponents, seed, flags. Reads and writes them as an address.
 
 import { el, replace } from "/app/dom.js";
 import { A_PERSON, joinWords, readSeat, spreadWords, writeSeat } from "/app/play/lineup.js";
@@ -11,7 +11,7 @@ export function newSeed() {
   return crypto.getRandomValues(new Uint32Array(1))[0] % 1_000_000;
 }
 
-// What an address wishes: {seed, person, against, flags}.
+// Settings in an address: {seed, person, against, flags}.
 export function readWish(query) {
   const seed = query.get("seed");
   if (seed !== null && !(/^\d+$/.test(seed) && Number(seed) <= MAX_SEED)) {
@@ -39,7 +39,7 @@ export function writeWish({ seed, person, against, flags }) {
   return query;
 }
 
-// What an address of a table looks like.
+// The address of a table.
 export function addressOf(game, wish) {
   // Commas, slashes and the like are readable in an address as they are.
   const query = writeWish(wish)
@@ -48,7 +48,7 @@ export function addressOf(game, wish) {
   return `#/play/${game}?${query}`;
 }
 
-// The panel in which a table is set; `go(wish)` sits down anew.
+// The settings panel of a table; `go(wish)` opens a new table.
 export function setupPanel(rules, wish, able, go) {
   const form = new Setup(rules, wish, able, go);
   return panel("The table", "setup", form.element);
@@ -75,7 +75,7 @@ class Setup {
       "new",
     );
     this.seat = el("select", { name: "seat", onchange: () => this.move() }, this.seatOptions());
-    // Other flags make other rules, which only a server can tell.
+    // Other flags change the rules, which only a server can describe.
     this.fields = source().server ? rules.flag_fields.map((field) => flagField(field)) : [];
     this.element = el(
       "form",
@@ -104,7 +104,7 @@ class Setup {
     ];
   }
 
-  // The person changes seats with whoever sits there.
+  // The person swaps seats with the player there.
   move() {
     const to = Number(this.seat.value);
     const word = this.words.get(to) ?? this.rules.bots.at(-1);

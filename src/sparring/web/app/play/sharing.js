@@ -1,12 +1,12 @@
-// A game that was played, to keep and to send to others.
+// Saves and shares a recorded game.
 
 import { el, toast } from "/app/dom.js";
 import { panel } from "/app/play/panels.js";
 import { source } from "/app/play/source.js";
 
-const LONGEST_LINK = 8000; // what messengers and browsers leave whole
+const LONGEST_LINK = 8000; // characters that messengers and browsers do not cut off
 
-// What a replay is called as a file.
+// The file name of a replay.
 export function fileName(replay) {
   return `${replay.game}-${replay.seed}.replay.json`;
 }
@@ -70,7 +70,7 @@ export function copyLink(replay) {
   return copyText(new URL(link, location.href).href, "Link");
 }
 
-// Opens a game in the page of replays, whatever its length.
+// Opens a game of any length in the page of replays.
 export function openReplay(replay) {
   const link = linkOf(replay);
   if (link) location.hash = link;
@@ -93,7 +93,7 @@ export function takeOver() {
   return replay;
 }
 
-// Links lead to a server's page: a file has an address that only its own machine knows.
+// Links need a server: the address of a file is valid on one machine only.
 export function sharePanel(read) {
   const { server } = source();
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);

@@ -1,5 +1,5 @@
-// Where the pages of games get what they show: from the server that sent this page, or from the one
-// file that an agent was exported to (see agent.js). Nothing else in play/ knows an address.
+// Data of the game pages: from the server that sent this page, or from the file that an agent was
+// exported to (see agent.js). Nothing else in play/ knows an address.
 
 import { el } from "/app/dom.js";
 
@@ -12,10 +12,10 @@ const SERVED = {
 
   wasm: async (game) => (await ask(`/wasm/${game}.wasm`)).arrayBuffer(),
 
-  // How a game looks; an error where it has no page of its own.
+  // The game's page module; an error where it has none.
   page: async (game) => (await import(`/games/${game}/page.js`)).page,
 
-  // Who can be asked to a table besides the bots: [{ name, ... }].
+  // Available agents, without the bots: [{ name, ... }].
   async players(rules) {
     const asked = new URLSearchParams([["game", rules.name], ...flagQuery(rules.flags)]);
     return (await askJson(`/api/players?${asked}`)).agents ?? [];
@@ -52,7 +52,7 @@ export function useSource(other) {
   current = other;
 }
 
-// An answer of the server; what it refuses becomes an error with its own words.
+// A response of the server; a refusal becomes an error with the server's message.
 async function ask(address, options = {}) {
   let answer = null;
   try {
@@ -61,8 +61,8 @@ async function ask(address, options = {}) {
     throw new Error("the server does not answer; is sparring serve still running?");
   }
   if (answer.ok) return answer;
-  const said = await answer.json().catch(() => ({}));
-  throw new Error(said.error ?? `${address}: ${answer.status} ${answer.statusText}`);
+  const body = await answer.json().catch(() => ({}));
+  throw new Error(body.error ?? `${address}: ${answer.status} ${answer.statusText}`);
 }
 
 async function askJson(address, options) {

@@ -16,10 +16,9 @@ const KEYS = [
   ["?", "these keys"],
 ];
 
-// `game` is { rules, engine, page }. The options are those of a session, the `title` above the table and
-// `again(seed)`, which opens a table like this one, with a new deal if the seed is null; `more` are
-// panels of whoever made the table, `commentators` agents that nobody plays and that may be asked for
-// their mind.
+// `game` is { rules, engine, page }. Options: those of a session; `title`, above the table;
+// `again(seed)`, which opens the same table, with a new deal if the seed is null; `more`, additional
+// panels; `commentators`, agents without a seat whose networks can be inspected.
 export class Table {
   constructor(host, game, options) {
     const { title, again, more = [], commentators = null, ...deal } = options;
@@ -28,13 +27,13 @@ export class Table {
     const Kind = page.session ?? Session;
     const skipForced = Boolean(rules.skip_forced);
     this.session = new Kind(engine, { ...deal, skipForced });
-    this.told = []; // lines of every step, or of every point in real time
+    this.stepLines = []; // log lines of every step, or of every point in real time
     this.build(title, more, commentators);
     this.view = page.make(this.board, this.session);
     this.session.view = this.view;
     this.recall();
     this.session.show = () => this.show();
-    this.session.tell = (before, move, after) => this.tell(before, move, after);
+    this.session.animate = (before, move, after) => this.animate(before, move, after);
     this.session.trouble = (wrong) => this.complain(wrong);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
@@ -45,7 +44,7 @@ export class Table {
     const seats = `${rules.name.replaceAll("_", "-")}-table`;
     this.board = el("div", { class: `table ${seats}` });
     this.plates = plates(this.session, page);
-    this.said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+    this.status = el("p", { class: "status-line", role: "status", "aria-live": "polite" });
     this.undoButton = this.button("Undo", "u", () => this.undo());
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
@@ -73,7 +72,7 @@ export class Table {
       sharePanel(() => this.session.replay()),
       this.keys,
     );
-    const middle = el("div", { class: "play-main" }, this.plates.element, this.board, this.said);
+    const middle = el("div", { class: "play-main" }, this.plates.element, this.board, this.status);
     // The buttons stand above the table: below it a window would have to be scrolled for them.
     this.host.append(
       el("div", { class: "play-head" }, el("h1", {}, title), buttons),
@@ -90,14 +89,14 @@ export class Table {
     );
   }
 
-  // Lines of the steps with which the session began.
+  // Log lines of the moves with which the session starts.
   recall() {
     const { session } = this;
     const before = session.positionAt(0);
     for (const actions of session.moves) {
       const after = before.clone();
       after.apply(...actions);
-      this.told.push(this.linesOf(before, actions, after));
+      this.stepLines.push(this.linesOf(before, actions, after));
       before.apply(...actions);
       after.free();
     }
@@ -117,24 +116,24 @@ export class Table {
     const { session } = this;
     if (session.closed) return;
     const { state, answer } = session;
-    this.told.length = Math.min(this.told.length, session.logged);
+    this.stepLines.length = Math.min(this.stepLines.length, session.logged);
     this.view.show(state, answer);
     this.plates.show(state, answer);
     this.undoButton.disabled = !session.canUndo;
     this.hintButton.disabled = !answer;
-    this.said.classList.toggle("verdict", state.over);
+    this.status.classList.toggle("verdict", state.over);
     if (state.over) {
       const ended = result(this.game.page, state, session);
-      this.say(ended);
-      if (this.told.length < session.logged) this.told.push([ended]); // a point in real time
+      this.showStatus(ended);
+      if (this.stepLines.length < session.logged) this.stepLines.push([ended]); // a point in real time
     }
     this.showLog();
     this.mind.show();
   }
 
   showLog() {
-    const kept = this.told.slice(-400); // a long game must not make every move slower
-    const first = this.told.length - kept.length;
+    const kept = this.stepLines.slice(-400); // a long game must not make every move slower
+    const first = this.stepLines.length - kept.length;
     replace(
       this.log,
       kept.flatMap((all, at) => all.map((line) => el("li", { "data-step": first + at }, line))),
@@ -142,22 +141,22 @@ export class Table {
     this.log.scrollTop = this.log.scrollHeight;
   }
 
-  async tell(before, move, after) {
-    const told = lines(this.game.page, before, move, after, this.session);
-    this.told.push(told);
-    this.say(told.join(". "));
+  async animate(before, move, after) {
+    const added = lines(this.game.page, before, move, after, this.session);
+    this.stepLines.push(added);
+    this.showStatus(added.join(". "));
     this.showLog();
-    await this.view.tell?.(before, move, after);
+    await this.view.animate?.(before, move, after);
   }
 
-  say(text) {
-    if (this.said.textContent !== text) this.said.textContent = text;
+  showStatus(text) {
+    if (this.status.textContent !== text) this.status.textContent = text;
   }
 
   undo() {
-    if (!this.session.undo()) return this.say("There is nothing to take back.");
+    if (!this.session.undo()) return this.showStatus("There is nothing to take back.");
     this.complaint?.remove();
-    this.say("Taken back.");
+    this.showStatus("Taken back.");
     return null;
   }
 
@@ -168,7 +167,7 @@ export class Table {
       if (!hint) return;
       const name = actionName(this.game.page, session.state, hint.action, session);
       this.view.mark?.(hint.action);
-      this.say(`${hint.by} would play ${name}`);
+      this.showStatus(`${hint.by} would play ${name}`);
     } catch (wrong) {
       this.complain(wrong);
     }
@@ -180,9 +179,9 @@ export class Table {
     this.complaint = el(
       "p",
       { class: "notice bad", role: "alert" },
-      `The game stands still: ${wrong.message}. Undo or a new deal goes on.`,
+      `The game is stopped: ${wrong.message}. Undo, or start a new deal.`,
     );
-    this.said.after(this.complaint);
+    this.status.after(this.complaint);
   }
 
   key(event) {

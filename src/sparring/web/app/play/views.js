@@ -1,13 +1,13 @@
-// How a game looks and how a person moves in it. A game with a page of its own has
+// How a game looks and how a person moves in it. A game with a custom page has
 // `games/<name>/page.css` and `games/<name>/page.js` with
 //
 //   export const page = {
 //     rules: ["A paragraph.", ...],          the rules, explained beside the table
-//     realtime: 50,                           steps a second, of games that do not wait for anybody
+//     realtime: 50,                           steps per second of a real-time game
 //     session: RealtimeSession,               optional: a class in place of Session
 //     make(host, session) -> view,
-//     actionName(state, action, session),     optional: what an action is called in a position
-//     says(before, move, after, session),     optional: lines for the log in place of "NAME: action"
+//     actionName(state, action, session),     optional: the name of an action in a position
+//     describe(before, move, after, session), optional: lines for the log in place of "NAME: action"
 //     score(state, seat),                     optional: text in place of the number
 //     plates: false,                          optional: the table itself shows who plays, and scores
 //     result(state, session),                 optional: one line at the end
@@ -15,19 +15,20 @@
 //
 // and a view has
 //
-//   show(state, ask)           draws a position as `session.person` may see it; `ask` is null, or
-//                              { legal, row } and the view calls session.choose(action)
-//   tell(before, move, after)  optional: shows what happened, as a promise; move = {seats, actions}
-//   control()                  of realtime games: the action of the person in this step
-//   mark(action)               optional: points at an action (a hint)
-//   close()                    optional: lets go of listeners
+//   show(state, ask)              draws a position as `session.person` may see it; `ask` is null, or
+//                                 { legal, row } and the view calls session.choose(action)
+//   animate(before, move, after)  optional: shows a step; returns a promise;
+//                                 move = { seats, actions }
+//   control()                     real-time games: the person's action in this step
+//   mark(action)                  optional: highlights an action (a hint)
+//   close()                       optional: removes listeners
 //
-// `show` may come at any time with any position: an undo, a replay's slider. A replay is shown by
-// the same view with a session in which nobody moves; `session.person` says through whose eyes.
+// `show` may be called at any time with any position: after an undo, by a replay's slider. The same
+// view shows a replay, with a session without moving players; `session.person` is the viewing seat.
 
 import { el, replace } from "/app/dom.js";
 
-// Any game by its own text and the names of its actions.
+// Any game by its text and the names of its actions.
 export const plainPage = {
   rules: [],
   make(host, session) {
@@ -56,15 +57,15 @@ export const plainPage = {
   },
 };
 
-// What an action is called in a position.
+// The name of an action in a position.
 export function actionName(page, state, action, session) {
   if (session.rules.box) return action.map((number) => number.toFixed(2)).join(" ");
   return page.actionName?.(state, action, session) ?? session.engine.actionName(action);
 }
 
-// What happened in a step, in lines.
+// Log lines of one step.
 export function lines(page, before, move, after, session) {
-  if (page.says) return page.says(before, move, after, session);
+  if (page.describe) return page.describe(before, move, after, session);
   return move.seats.flatMap((seat, row) =>
     seat < 0
       ? []

@@ -116,16 +116,16 @@ export class Curves {
     this.board.draw();
   }
 
-  // Leaves those charts whose title or lines have the words.
+  // Shows only charts whose title or lines match the search.
   sift() {
     const words = this.search.toLowerCase().split(/\s+/).filter(Boolean);
     for (const { chart } of this.charts.values()) {
-      const text = [
+      const parts = [
         chart.spec.title,
         ...chart.spec.series.flatMap(({ name, curve }) => [name, curve]),
       ];
-      const told = text.join(" ").toLowerCase();
-      chart.element.hidden = !words.every((word) => told.includes(word));
+      const text = parts.join(" ").toLowerCase();
+      chart.element.hidden = !words.every((word) => text.includes(word));
     }
     for (const { element, grid } of this.groups.values()) {
       element.hidden = ![...grid.children].some((child) => !child.hidden);
@@ -133,7 +133,7 @@ export class Curves {
     }
   }
 
-  say(text) {
+  showMessage(text) {
     if (!this.known) replace(this.place, el("p", { class: "soft empty" }, text));
   }
 }
@@ -150,6 +150,6 @@ function keep(name, value) {
   try {
     localStorage.setItem(`curves.${name}`, value);
   } catch {
-    // Then it holds until the page is left.
+    // Without storage it holds until the page is left.
   }
 }

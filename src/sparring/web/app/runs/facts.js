@@ -1,4 +1,4 @@
-// What is known about a run besides its curves, one function per tab: facts in, elements out.
+// Tabs of a run besides its curves: one function per tab, from facts to elements.
 
 import { el, replace } from "/app/dom.js";
 import {
@@ -27,14 +27,14 @@ export function resultsTab({ results, overview }) {
   const rows = Object.entries(table).map(([name, met]) =>
     alone ? aloneRow(met) : opponentRow(name, met),
   );
-  const told = [
+  const summary = [
     `Checkpoint ${results.checkpoint}, after ${short(results.decisions)} decisions`,
     `ended: ${results.ended ?? overview.state}`,
   ];
   return el(
     "div",
     {},
-    el("p", { class: "soft" }, told.join(" · ")),
+    el("p", { class: "soft" }, summary.join(" · ")),
     sheetTable("Results against every opponent", heads, rows, [0, 3]),
     alone ? null : statisticsTable(table),
   );
@@ -140,7 +140,7 @@ export function checkpointsTab(facts) {
   return sheetTable("Checkpoints", heads, rows, [0, 1]);
 }
 
-// A link to a game against an agent; a gray word that says why where pages cannot play the game.
+// A link to a game against an agent; a gray text with the reason where pages cannot play the game.
 export function playLink({ overview, settings, unplayable }, player, text, kind = "") {
   const props = { class: kind || null };
   if (unplayable) {
@@ -157,19 +157,19 @@ function playAddress({ game }, settings, player) {
   return `#/play/${encodeURIComponent(game)}?${query}`;
 }
 
-// Those that differ from what a run usually has come first.
+// Settings that differ from the defaults come first.
 export function settingsTab({ settings }) {
   const rows = settings
     .toSorted((a, b) => Number(b.changed) - Number(a.changed))
     .map((one) => ({
-      told: `${one.name} ${typed(one.value)} ${one.help}`.toLowerCase(),
+      text: `${one.name} ${typed(one.value)} ${one.help}`.toLowerCase(),
       row: settingRow(one),
     }));
   const count = el("span", { class: "soft", role: "status" });
   const body = el("tbody", {});
   const sift = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const fit = rows.filter(({ told }) => words.every((word) => told.includes(word)));
+    const fit = rows.filter(({ text }) => words.every((word) => text.includes(word)));
     replace(
       body,
       fit.map(({ row }) => row),
@@ -205,7 +205,7 @@ function settingRow({ name, value, default: usual, changed, help }) {
   );
 }
 
-// What happened from beside, the last first.
+// Events beside training, newest first.
 export function eventsTab({ events, phases }) {
   const begun = phases.filter(({ began }) => began);
   const terms = begun.map(({ name, began, terms: all }) => ({
@@ -253,13 +253,15 @@ function sentence({ event, ...facts }) {
   };
   if (event in known) return known[event]();
   const rest = Object.entries(facts).filter(([key]) => key !== "update" && key !== "seconds");
-  const told = rest.map(([key, value]) => `${key.replaceAll("_", " ")} ${typed(value)}`);
-  return `${titled(String(event))}${told.length ? `: ${told.join(", ")}` : ""}`;
+  const details = rest.map(([key, value]) => `${key.replaceAll("_", " ")} ${typed(value)}`);
+  return `${titled(String(event))}${details.length ? `: ${details.join(", ")}` : ""}`;
 }
 
 function termsText(terms) {
-  const told = Object.entries(terms ?? {}).filter(([key]) => key !== "name");
-  return told.length ? `: ${told.map(([key, value]) => `${key} ${typed(value)}`).join(", ")}` : "";
+  const details = Object.entries(terms ?? {}).filter(([key]) => key !== "name");
+  return details.length
+    ? `: ${details.map(([key, value]) => `${key} ${typed(value)}`).join(", ")}`
+    : "";
 }
 
 export function machineTab({ machine, network, profile, overview, origin }) {
@@ -288,7 +290,7 @@ export function machineTab({ machine, network, profile, overview, origin }) {
   );
 }
 
-// How the network is computed, in a line; "" of a run that does not say.
+// The compute path of the network in one line, "" if unknown.
 export function pathText({ network }) {
   return typeof network?.path === "string" ? network.path : "";
 }
@@ -296,13 +298,13 @@ export function pathText({ network }) {
 // How large the network is, layer by layer.
 function networkSheet({ parameters, macs, layers }) {
   const products = isNumber(macs) ? `${whole(macs)} multiply-accumulates` : "unknown work";
-  const rows = (layers ?? []).map(({ name, kind, shape, parameters: own, macs: work }) =>
+  const rows = (layers ?? []).map(({ name, kind, shape, parameters: weights, macs: work }) =>
     el(
       "tr",
       {},
       el("th", { scope: "row" }, name),
       [kind, (shape ?? []).join(" × ")].map((text) => el("td", {}, text)),
-      [own, work].map((count) => number(whole(count))),
+      [weights, work].map((count) => number(whole(count))),
     ),
   );
   return el(

@@ -3,7 +3,7 @@
 import { titled } from "/app/words.js";
 
 const GRAY = 7;
-const OWN_PAST = "previous best";
+const PREVIOUS_BEST = "previous best";
 const PHASES = "stepping inference transfer advantage replay sampling update other".split(" ");
 export const LOSSES = {
   policy_loss: "Policy loss",
@@ -92,15 +92,15 @@ function strength(maker, fairShare) {
     .filter((name) => name.split("/").length > 2 && /\/(win|score)$/.test(name))
     .map((name) => name.split("/").slice(1, -1).join("/"));
   const met = [...new Set(opponents)];
-  const named = met.filter((name) => name !== OWN_PAST && !name.startsWith("past "));
+  const named = met.filter((name) => name !== PREVIOUS_BEST && !name.startsWith("past "));
   const past = met.filter((name) => name.startsWith("past "));
-  const own = met.includes(OWN_PAST) ? [OWN_PAST] : [];
+  const previous = met.includes(PREVIOUS_BEST) ? [PREVIOUS_BEST] : [];
   const guide = fairShare ? { value: fairShare, name: "equal strength" } : null;
   const line = (name, at, what) => {
     const ends = ["low", "high"].map((end) => `eval/${name}/${end}`);
     const band = what === "win" && maker.store.has(ends[0]) ? ends : undefined;
-    const color = name === OWN_PAST ? GRAY : at % GRAY;
-    const dashed = name === OWN_PAST || at >= GRAY;
+    const color = name === PREVIOUS_BEST ? GRAY : at % GRAY;
+    const dashed = name === PREVIOUS_BEST || at >= GRAY;
     return maker.series(name, `eval/${name}/${what}`, color, { ends: band, dashed });
   };
   const lines = (names, what) =>
@@ -109,11 +109,11 @@ function strength(maker, fairShare) {
   const charts = [
     {
       title: "Wins against each opponent",
-      series: lines([...named, ...own], "win"),
+      series: lines([...named, ...previous], "win"),
       wide: true,
       ...share,
     },
-    { title: "Score against each opponent", series: lines([...named, ...own], "score") },
+    { title: "Score against each opponent", series: lines([...named, ...previous], "score") },
     { title: "Wins against past selves", series: lines(past, "win"), ...share },
   ];
   if (maker.store.has("eval/strength")) {

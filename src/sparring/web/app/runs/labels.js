@@ -45,7 +45,7 @@ function editLabels(name, note, tags, onchange) {
   );
   const dialog = el(
     "dialog",
-    { "aria-labeledby": "labels-title" },
+    { "aria-labelledby": "labels-title" },
     el("h2", { id: "labels-title" }, `About ${name}`),
     form,
   );

@@ -1,4 +1,4 @@
-// Stop and resume: asked twice, and told in words if it cannot be.
+// Stop and resume a run: a dialog to confirm, and a message if it fails.
 
 import { order } from "/app/data.js";
 import { el, toast } from "/app/dom.js";
@@ -33,7 +33,7 @@ function confirmOrder(name, what) {
   const cancel = el("button", { onclick: () => dialog.close() }, "Cancel");
   const dialog = el(
     "dialog",
-    { "aria-labeledby": "order-title" },
+    { "aria-labelledby": "order-title" },
     el("h2", { id: "order-title" }, `${verb} ${name}?`),
     [el("p", {}, text), wrong],
     el("div", { class: "actions" }, cancel, go),

@@ -73,7 +73,7 @@ export function choice(label, options, chosen, onchange) {
   return el("div", { class: "choice", role: "group", "aria-label": label }, buttons);
 }
 
-// A line that says whether what is shown is still true.
+// A line that shows whether the page is up to date.
 export function liveSign() {
   const sign = el("span", { class: "live-sign", role: "status" });
   return {

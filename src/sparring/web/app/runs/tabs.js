@@ -27,16 +27,16 @@ export class Tabs {
     this.choose(chosen in tabs ? chosen : Object.keys(tabs)[0], false);
   }
 
-  choose(name, told = true) {
+  choose(name, notify = true) {
     this.chosen = name;
     for (const button of this.buttons) {
       const mine = button.dataset.tab === name;
       button.setAttribute("aria-selected", String(mine));
       button.tabIndex = mine ? 0 : -1;
     }
-    this.panel.setAttribute("aria-labeledby", `tab-${name}`);
+    this.panel.setAttribute("aria-labelledby", `tab-${name}`);
     this.show();
-    if (told) this.onchange(name);
+    if (notify) this.onchange(name);
   }
 
   show() {
