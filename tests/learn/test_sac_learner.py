@@ -156,7 +156,10 @@ def compare(theirs: Any, sac: SAC, atol: float) -> None:
 @pytest.mark.parametrize(
     ("net", "said"),
     [
-        (replace(ACTOR, squash=False), "squashed actions, and net.squash, which is off, is not one; set"),
+        (
+            replace(ACTOR, squash=False),
+            "squashed actions, and net.squash, which is off, is not one; set",
+        ),
         (replace(ACTOR, std="shared"), "the network predicts, and net.std shared is not one"),
     ],
 )

@@ -10,7 +10,9 @@ import pytest
 PHONE = {"width": 375, "height": 700}
 ASKED = "window.session && (session.answer || session.state.over)"
 OVER = "window.session && session.state.over"
-CHOICES = ".sk-buttons [data-action], .sk-hand-card[data-action], .sk-hand-card.playable[data-card='71']"
+CHOICES = (
+    ".sk-buttons [data-action], .sk-hand-card[data-action], .sk-hand-card.playable[data-card='71']"
+)
 PIRATES = ", ".join(f".sk-hand-card.playable[data-card='{card}']" for card in (5, 6, 7, 8, 9, 71))
 
 
