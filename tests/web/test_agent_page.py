@@ -67,7 +67,7 @@ def test_another_file_is_not_replaced(saved, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "Give --onnx agent.onnx, --html agent.html or both"),
+        ([], "give --onnx agent.onnx, --html agent.html or both"),
         (["--html", "agent.zip"], "has to end in .html"),
         (["--html", "nowhere/agent.html"], "there is no folder nowhere"),
     ],

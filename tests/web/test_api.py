@@ -132,7 +132,7 @@ REFUSED = [
     ({"obs": [0] * 32}, 422, "legal one of the 9 actions"),
     ({"obs": [0] * 32, "mask": [0] * 9}, 422, "no action is legal"),
     ({"obs": [0] * 32, "mask": [2] * 9}, 422, "1 for legal and 0 for illegal"),
-    ({"numbers": [0] * 18, "mask": [1] * 9}, 422, "has 19; there is 18 of them"),
+    ({"numbers": [0] * 18, "mask": [1] * 9}, 422, "18 features; tic_tac_toe has 19"),
     ({"numbers": [0.5] * 19, "mask": [1] * 9}, 422, "multiple of"),
     ({"numbers": [999] * 19, "mask": [1] * 9}, 422, "out of its range"),
     ({"numbers": ["1"] * 19, "mask": [1] * 9}, 422, "numbers[0]: expected `float`"),
@@ -379,7 +379,7 @@ def test_options_of_an_agent_need_the_api():
     from sparring.errors import ConfigError
 
     for given in ({"agent": "ttt"}, {"fallback": "strong"}, {"states": True}):
-        with pytest.raises(ConfigError, match="add --api"):
+        with pytest.raises(ConfigError, match="needs --api"):
             run(ServeConfig(**given))
 
 

@@ -9,7 +9,7 @@ const MAX_ACTIONS = 8;
 const MAX_FEATURES = 48; // of a block
 
 export class Mind {
-  // `find(seat, peek)` returns the decision to show, { state, row, played }, or null; seat null means
+  // `find(seat, peek)` returns the decision to show, { state, row, played }, or null; seat null:
   // any seat. `commentators` has `names`, and `network(name)` that loads one.
   constructor(game, session, { commentators = null, find = lastDecision, peeks = true } = {}) {
     Object.assign(this, { game, session, commentators, find, peeks });
