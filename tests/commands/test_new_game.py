@@ -24,7 +24,7 @@ CONTRACT = """
 #include "games/{name}.hpp"
 using G = sparring::{name}::Game;
 static_assert(sparring::Game<G> && sparring::HasBounds<G>);
-template std::string sparring::check_table(const sparring::Table<G>&, const G::Config&,
+template std::string sparring::check_env(const sparring::Env<G>&, const G::Config&,
                                            const sparring::u8*, bool);
 """
 WRITTEN = {

@@ -131,7 +131,11 @@ def test_native_states_check_what_they_are_asked(game: str) -> None:
     for bad in (lambda: state.apply_discrete([]), lambda: state.apply_box([])):
         with pytest.raises(ValueError, match=r"are needed|another kind"):
             bad()
-    for bad in (lambda: state.score(-(2**31)), lambda: state.ask(99, 0), lambda: state.seat(99)):
+    for bad in (
+        lambda: state.score(-(2**31)),
+        lambda: state.bot_action(99, 0),
+        lambda: state.seat(99),
+    ):
         with pytest.raises(IndexError, match="is outside"):
             bad()
 
