@@ -84,4 +84,4 @@ def test_bids_and_cards_are_typed_whole(play: Any) -> None:
 def test_the_help_tells_the_rules_of_this_table(play: Any) -> None:
     assert "shows his money and is out" in play("kuhhandel --seed 3 --seat 2", "h\nq\n")
     forbids = play("kuhhandel --seed 3 --seat 2 --set bluff=FORBID", "h\nq\n")
-    assert "Nobody may bid more than he has." in forbids
+    assert "Players may not bid more than they have." in forbids

@@ -191,7 +191,7 @@ BAD: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"agent": {"type": ["SAC"]}}, "agent.type ['SAC'] is not there"),
     ({}, {"agent": {"hyperparameters": 3}}, "agent.hyperparameters must be an object, not 3"),
     ({"environment": {"mode": ["NORMAL"]}}, {}, "environment.mode ['NORMAL'] is unknown"),
-    ({}, {"training": {"max_episode_steps": 100}}, "max_episode_steps 100: a match has its own"),
+    ({}, {"training": {"max_episode_steps": 100}}, "max_episode_steps 100: a match ends"),
     ({}, {"training": {"warmup": 1}}, "no key 'warmup'; did you mean 'warmup_steps'?"),
     ({}, {"hyperparameters": {"batch_size": 0.5}}, "must be a whole number from 1 on"),
 ]

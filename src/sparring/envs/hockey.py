@@ -17,7 +17,7 @@ import numpy.typing as npt
 from sparring.envs.extras import not_installed
 from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.laser_hockey import (
-    KEPT,
+    MAX_KEEP_STEPS,
     TIME_LIMIT,
     HockeyPosition,
     RigidBody,
@@ -230,9 +230,10 @@ class HockeyEnv(gymnasium.Env[Obs, npt.NDArray[Any]]):
                 f"{FARTHEST:g} m is the farthest"
             )
         keep = (float(seen[16]), float(seen[17])) if self.keep_mode else (0.0, 0.0)
-        if not all(count.is_integer() and 0 <= count <= KEPT for count in keep):
+        if not all(count.is_integer() and 0 <= count <= MAX_KEEP_STEPS for count in keep):
             raise ConfigError(
-                f"keep counters are whole numbers from 0 to {KEPT}, not {keep[0]:g} and {keep[1]:g}"
+                f"keep counters are whole numbers from 0 to {MAX_KEEP_STEPS}, "
+                f"not {keep[0]:g} and {keep[1]:g}"
             )
         x, y, vx, vy = (float(number) for number in seen[12:16])
         set_position(

@@ -1,4 +1,4 @@
-"""CAGE-2 for people: names of hosts, actions and features, and the true position in plain words."""
+"""CAGE-2: names of hosts and actions, the true position, and the network as text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTS = (
     *("Op_Host0", "Op_Host1", "Op_Host2", "Op_Server0"),
     *("User0", "User1", "User2", "User3", "User4"),
 )
-"""By number, everywhere."""
+"""Host names by number."""
 SUBNETS = {"User": range(8, 13), "Enterprise": range(4), "Operational": range(4, 8)}
 """Hosts of each subnet, in the order of red's numbers for them."""
 FAMILIES = (
@@ -34,14 +34,14 @@ EXPLOITS = (
     *("FTP traversal", "Haraka RCE", "SQL injection", "HTTPS RFI"),
     *("HTTP RFI", "EternalBlue", "BlueKeep", "SSH brute force"),
 )
-"""What red does to each of these ports."""
+"""Red's exploit of each of these ports."""
 REDS = ("B_line", "Meander", "sleep")
 RED_ACTIONS = ("sleep", "sweep", "scan", "exploit", "escalate", "impact")
 ACTIVITIES = ("none", "scan", "?", "exploit")
 LABELS = ("no", "unknown", "user", "privileged")
-"""What blue may believe of a host."""
+"""Blue's beliefs about a host."""
 LEVELS = ("none", "user", "privileged")
-"""What red can have on a host."""
+"""Red's access to a host."""
 UNITS = ("defender", "enterprise", "op_server", "op_host", "user")
 """Groups of hosts whose order of repair can be prescribed."""
 WINNER: dict[str, Any] = {"actions": "WINNER", "scan_history": "WINNER", "obs_rule": "CARDIFF"}
@@ -57,7 +57,7 @@ def action_id(name: str) -> int:
 
 
 def game_length(rules: Rules) -> int:
-    """Return how many decisions every episode has."""
+    """Return the number of decisions per episode."""
     return int(rules.config["max_steps"])
 
 
@@ -76,40 +76,40 @@ STATE = np.dtype(
         *(("order", "u1", 5), ("repairs", "u1", 5), ("in_order", "u1", 5)),
     ]
 )
-"""A game's bytes, as csrc/games/cage2.hpp declares them."""
+"""Layout of a state, as csrc/games/cage2.hpp declares it."""
 
 
 def true_states(tables: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     """Return `pool.tables` of CAGE-2 as records with a field for every part of the state.
 
-    They change as the pool plays. For analysis only: blue knows little of this.
+    The records are views and change with the pool. For analysis only: most of it is hidden.
     """
     return tables[:, : STATE.itemsize].view(STATE)[:, 0]
 
 
 @dataclass(frozen=True)
 class RedMove:
-    """What red did in the last step."""
+    """Red's last move."""
 
     action: str
     target: str
     """A host, or a subnet for a sweep; "" if there is none."""
     exploit: str
-    """Of an exploit whose port was chosen; otherwise ""."""
+    """Name of the exploit; "" if the move is no exploit or has no port."""
     noticed: bool | None
     """Whether monitoring noticed the shell; None if none was opened."""
     succeeded: bool | None
-    """None for a red that sleeps."""
+    """None if red sleeps."""
 
 
 @dataclass(frozen=True)
 class Cage2Position:
-    """The true position in plain words, hidden parts included. For analysis, never for agents."""
+    """The true position, hidden parts included. For analysis, never for agents."""
 
     step: int
     red: str
     levels: tuple[str, ...]
-    """What red has on each host."""
+    """Red's access by host."""
     removable: tuple[bool, ...]
     """Hosts whose session Remove would end."""
     malware: tuple[bool, ...]
@@ -119,14 +119,14 @@ class Cage2Position:
     """Ports that red remembers from its last scan, by host."""
     activity: tuple[str, ...]
     labels: tuple[str, ...]
-    """What blue believes of each host."""
+    """Blue's belief by host."""
     service_up: bool
     service_linked: bool
     """Whether an impact would stop the service."""
     total: float
     """Sum of rewards so far."""
     blue_action: str
-    """Of the last step; "" at the start."""
+    """Blue's last action; "" at the start."""
     red_move: RedMove
     order: tuple[str, ...]
     """Units in the order in which they are to be repaired, if the game prescribes one."""
@@ -194,7 +194,10 @@ def ports_in(mask: np.uint8 | int) -> tuple[int, ...]:
 
 
 def text_view(state: State, viewer: int | None = None) -> str:
-    """Show the network, all of it or only what blue knows: a line per host, and the last moves."""
+    """Return the network as text: one line per host, and the last moves.
+
+    viewer: None shows everything, a seat only what blue knows.
+    """
     at = read(state)
     everything = viewer is None
     lines = [headline(state, at, everything)]
@@ -208,17 +211,17 @@ def text_view(state: State, viewer: int | None = None) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
     shown = ["  ".join(f"{c:{w}}" for c, w in zip(row, widths, strict=True)) for row in rows]
     lines.append(f"  {shown[0].rstrip()}")
-    before = ""
+    previous = ""
     for subnet, line in zip(subnets, shown[1:], strict=True):
-        if subnet != before:
+        if subnet != previous:
             lines.append(subnet)
-            before = subnet
+            previous = subnet
         lines.append(f"  {line.rstrip()}")
     return "\n".join([*lines, *last_moves(at, everything)])
 
 
 def headline(state: State, at: Cage2Position, everything: bool) -> str:
-    """Say how far the episode is and what it has cost."""
+    """Return step and total as one line."""
     red = f", red {at.red}" if everything else ""
     return f"step {at.step} of {state.rules.config['max_steps']}{red}, total {at.total:.1f}"
 
@@ -228,12 +231,12 @@ def host_cells(at: Cage2Position, h: int, everything: bool) -> tuple[str, ...]:
     activity = "-" if at.activity[h] == "none" else at.activity[h]
     label = "-" if at.labels[h] == "no" else at.labels[h]
     decoys = " ".join(map(str, at.decoys[h])) or "-"
-    truth = (true_words(at, h),) if everything else ()
+    truth = (access_text(at, h),) if everything else ()
     return (HOSTS[h], activity, label, *truth, decoys)
 
 
-def true_words(at: Cage2Position, h: int) -> str:
-    """Return red's access to a host and what it left there."""
+def access_text(at: Cage2Position, h: int) -> str:
+    """Return red's access to a host, and its malware there."""
     words = [at.levels[h]] if at.levels[h] != "none" else []
     if at.levels[h] == "user" and at.removable[h]:
         words.append("(removable)")
@@ -243,7 +246,7 @@ def true_words(at: Cage2Position, h: int) -> str:
 
 
 def last_moves(at: Cage2Position, everything: bool) -> list[str]:
-    """Return what both sides did in the last step, and the order of repair if there is one."""
+    """Return the last moves of both sides, the service, and the order of repair if any."""
     lines = []
     if at.order:
         lines.append(f"order: {', '.join(at.order)}")
@@ -253,16 +256,16 @@ def last_moves(at: Cage2Position, everything: bool) -> list[str]:
     if at.step:
         lines.append(f"blue: {at.blue_action}")
         if everything:
-            lines.append(f"red: {move_words(at.red_move)}")
+            lines.append(f"red: {move_text(at.red_move)}")
     return lines
 
 
-def move_words(move: RedMove) -> str:
+def move_text(move: RedMove) -> str:
     if move.action == "sleep":
         return "sleeps"
-    words = f"{move.action} {move.target}"
+    text = f"{move.action} {move.target}"
     if move.exploit:
-        words += f" with {move.exploit}"
+        text += f" with {move.exploit}"
     if move.noticed is False:
-        words += ", unnoticed"
-    return f"{words}: {'succeeded' if move.succeeded else 'failed'}"
+        text += ", unnoticed"
+    return f"{text}: {'succeeded' if move.succeeded else 'failed'}"

@@ -1,7 +1,4 @@
-"""CAGE-2's network as a map in SVG: what blue believes, what is true, red's last move.
-
-With a viewer only what blue knows is shown; without one, everything.
-"""
+"""CAGE-2's network as an SVG map: blue's beliefs, red's true access, red's last move."""
 
 from __future__ import annotations
 
@@ -11,21 +8,21 @@ from sparring.games.cage2 import (
     HOSTS,
     SUBNETS,
     Cage2Position,
+    access_text,
     headline,
     last_moves,
     read,
-    true_words,
 )
 from sparring.games.picture import SvgPicture
 from sparring.games.state import State
 from sparring.games.text_width import text_width, truncate_text
 
 BOX_W, BOX_H, GAP, MARGIN = 190, 82, 14, 24
-ROOM = BOX_W - 24
-"""For writing in a box."""
+TEXT_W = BOX_W - 24
+"""Width for text in a box."""
 COLUMN_W = BOX_W + 70
 TOP = 76
-"""Where the subnets begin, in pixels."""
+"""Top of the subnets, in pixels."""
 BELIEF_FILL = {"no": "#f2f5f3", "unknown": "#e6e3f5", "user": "#fbe7c2", "privileged": "#f6c6bd"}
 LEVEL_STROKE = {"none": "#8a938d", "user": "#d48806", "privileged": "#c0262d"}
 ACTIVITY_FILL = {"scan": "#2f6fb2", "exploit": "#c0262d"}
@@ -33,7 +30,10 @@ STYLE = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 
 def map_svg(state: State, viewer: int | None = None) -> str:
-    """Return a drawing. Fill: what blue believes; border: what is true; dot: activity now."""
+    """Return the map. Fill: blue's belief; border: true access; dot: current activity.
+
+    viewer: None shows everything, a seat only what blue knows.
+    """
     at = read(state)
     everything = viewer is None
     width = 2 * MARGIN + 3 * COLUMN_W - (COLUMN_W - BOX_W)
@@ -79,10 +79,10 @@ def host_box(at: Cage2Position, h: int, everything: bool) -> list[str]:
         text(x + 12, y + 38, f"believed: {at.labels[h]}", size=11, color="#39413c"),
     ]
     if everything:
-        truth = truncate_text(f"true: {true_words(at, h)}", 11, ROOM)
+        truth = truncate_text(f"true: {access_text(at, h)}", 11, TEXT_W)
         parts.append(text(x + 12, y + 54, truth, size=11, color=stroke))
     if at.decoys[h]:
-        shown = truncate_text(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, ROOM)
+        shown = truncate_text(f"decoys: {' '.join(map(str, at.decoys[h]))}", 11, TEXT_W)
         parts.append(text(x + 12, y + 70, shown, size=11, color="#2f6f4f"))
     if at.activity[h] in ACTIVITY_FILL:
         fill = ACTIVITY_FILL[at.activity[h]]
@@ -91,7 +91,7 @@ def host_box(at: Cage2Position, h: int, everything: bool) -> list[str]:
 
 
 def red_arrow(at: Cage2Position) -> list[str]:
-    """Draw red's last move from User0, where all of them start; dashed if it failed."""
+    """Draw red's last move as an arrow from User0; dashed if it failed."""
     move = at.red_move
     if move.target not in HOSTS or move.target == "User0":
         return []
@@ -133,7 +133,6 @@ def text(
     color: str = "#1d2420",
     bold: bool = False,
 ) -> str:
-    """Return a line of writing."""
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x}" y="{y}" font-size="{size}" fill="{color}"{weight}>{escape(words)}</text>'
 

@@ -1,4 +1,4 @@
-"""Where episodes of CAGE-2 begin: with hosts that red has already taken."""
+"""Starts of CAGE-2: positions in which red already controls some hosts."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from sparring.games.starts import Start, saved_position
 from sparring.games.state import new_state
 
 START_FORMATS = "hosts:User1=user,Enterprise0=root"
-"""What can be named."""
+"""Accepted names of starts, for error messages."""
 PREFIX = "hosts:"
 LEVELS = {"user": 1, "root": 2}
 
 
 def read_starts(rules: Rules, word: str) -> list[Start] | None:
-    """Return the network with the hosts of a word taken, None if it is none of ours."""
+    """Return the start that `word` names, None if it names none of this game."""
     if not word.startswith(PREFIX):
         return None
     levels = [0] * len(HOSTS)

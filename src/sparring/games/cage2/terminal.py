@@ -1,11 +1,11 @@
-"""CAGE-2 as a person plays it: actions by name, the network as blue sees it."""
+"""Terminal view of CAGE-2: actions by name, the network as blue sees it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
 from sparring.games import State
-from sparring.games.cage2 import FAMILIES, HOSTS, move_words, read
+from sparring.games.cage2 import FAMILIES, HOSTS, move_text, read
 from sparring.games.terminal import HELP, ActionChoice, Terminal, match_choices
 
 RULES = """\
@@ -17,13 +17,13 @@ while red has stopped the service on Op_Server0 you pay 10.
   Remove HOST     ends shells at user level that were noticed
   Restore HOST    makes the host new, decoys are gone too; costs 1
   Decoy... HOST   opens a port that catches red's exploits
-Activity and beliefs are what monitoring tells; SSH break-ins and one shell in twenty slip through.
+Monitoring reports activity and beliefs; it misses SSH break-ins and one shell in twenty.
 Type an action like restore user1, or decoytomcat enterprise0; mask=1 offers only what can help."""
 MAX_LISTED = 12
 
 
 class Cage2Terminal(Terminal):
-    """The defender's desk."""
+    """The view of the defender, blue."""
 
     styles = (
         (r"\bprivileged\b", "bold red"),
@@ -37,16 +37,15 @@ class Cage2Terminal(Terminal):
         return f"your action, step {read(state).step + 1}"
 
     def question(self, state: State) -> Hashable:
-        """Return what is asked, the same in every step."""
         return "your action"
 
     def choices(self, state: State) -> list[ActionChoice]:
-        """Return the legal actions, short enough to be typed."""
+        """Return the legal actions, in lower case."""
         names = [(action, state.action_name(action)) for action in state.legal()]
         return [ActionChoice(action, name.lower(), name) for action, name in names]
 
     def list_choices(self, choices: Sequence[ActionChoice]) -> str:
-        """Return the actions by family; families with the same hosts together."""
+        """Return the actions by family; families with the same hosts share a line."""
         names = [choice.name for choice in choices]
         if len(names) <= MAX_LISTED:
             return "  ".join(names)
@@ -57,13 +56,13 @@ class Cage2Terminal(Terminal):
             hosts = [name.split()[1] for name in names if name.split()[0] == family]
             shown = "HOST" if len(hosts) == len(HOSTS) else "|".join(hosts)
             by_hosts.setdefault(shown, []).append(family)
-        told = [f"{'|'.join(known)} {hosts}" for hosts, known in by_hosts.items()]
-        return "\n        ".join([" ".join(plain), *told])
+        lines = [f"{'|'.join(known)} {hosts}" for hosts, known in by_hosts.items()]
+        return "\n        ".join([" ".join(plain), *lines])
 
     def match(
         self, state: State, typed: str, choices: Sequence[ActionChoice]
     ) -> list[ActionChoice]:
-        """Read "restore user1", also with the beginnings of both words."""
+        """Match "restore user1"; prefixes of both words are enough."""
         words = typed.lower().split()
         if len(words) == 2:
             fitting = [
@@ -85,15 +84,15 @@ class Cage2Terminal(Terminal):
         cost = float(after.rewards[0])
         lines = [f"{before.action_name(action)}: {cost:.1f}"]
         if self.person < 0:
-            lines.append(f"red: {move_words(at.red_move)}")
+            lines.append(f"red: {move_text(at.red_move)}")
         return lines
 
     def help(self) -> str:
-        """Return the rules in short and the keys."""
+        """Return a summary of the rules, and the keys."""
         return f"{RULES}\n{HELP}"
 
     def result(self, state: State) -> str:
-        """Return the last map, everything uncovered."""
+        """Return the final network, hidden parts included, and the total."""
         at = read(state)
         return f"{state.text()}\n{state.end}: total {at.total:.1f} against {at.red}"
 

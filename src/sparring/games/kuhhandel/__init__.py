@@ -1,4 +1,4 @@
-"""Kuhhandel for people: animals and money by name, set positions, and the table as text."""
+"""Kuhhandel: names of animals and money, positions to load and read, the table as text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ SHARES = ("auctions_won", "bluffs", "bluff_bids", "trades_won")
 """Statistics that are shares, from 0 to 1."""
 KINDS = ("rooster", "goose", "cat", "dog", "sheep", "goat", "donkey", "pig", "cow", "horse")
 VALUES = (10, 40, 90, 160, 250, 350, 500, 650, 800, 1000)
-"""Of the whole quartet."""
+"""Points of a complete quartet, by kind."""
 NOTES = (0, 10, 50, 100, 200, 500)
-"""What a money card is worth. A hand or pile is a count for each of these."""
+"""Values of money cards. A hand or pile is a count for each of them."""
 START_HAND = (2, 4, 1, 0, 0, 0)
 DONKEY_PAYS = (50, 100, 200, 500)
 PHASES = ("turn", "bid", "tens", "decide", "pay", "offer", "respond", "counter", "done")
@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "FAST": {"bluff": "FORBID", "pay_mode": "AUTO", "pass_mode": "HARD"},
     "SEED": {"bluff": "FORBID", "pay_mode": "AUTO", "tie_rounds": 1, "empty_offer": 1},
 }
-"""Flags that go together."""
+"""Named sets of flags."""
 
 Pile = tuple[int, ...]
 
@@ -106,15 +106,15 @@ class KuhhandelPosition:
     animals: list[list[int]]
     money: list[Pile]
     known: list[list[Pile]]
-    """known[p][j]: what p knows for certain of j's money."""
+    """known[p][j]: the cards of j that p knows."""
     lot: int
-    """The kind under the hammer, -1 outside auctions."""
+    """The kind that is auctioned, -1 outside auctions."""
     high_bid: int
     high_bidder: int
     last_bids: list[int]
     passed: list[int]
     exposed: list[int]
-    """Who showed his money in this auction."""
+    """Seats that showed their money in this auction."""
     hundreds: int
     target: int
     traded: int
@@ -190,7 +190,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
 
 
 def headline(at: KuhhandelPosition, viewer: int | None = None) -> str:
-    """Say what is going on, and who decides."""
+    """Return the auction or trade and the seat to decide as one line."""
     who = seat_name(at.actor, viewer)
     s = "" if at.actor == viewer else "s"
     if at.phase == "done":
@@ -244,7 +244,7 @@ def show_animals(counts: Sequence[int]) -> str:
 
 
 def show_bids(at: KuhhandelPosition, viewer: int | None) -> str:
-    """Return the highest bid, who passed and who is out."""
+    """Return the highest bid, and the seats that passed or are out."""
     words = [f"{at.high_bid} by {seat_name(at.high_bidder, viewer)}" if at.high_bid else "none yet"]
     if at.passed:
         words.append("passed: " + ", ".join(seat_name(seat, viewer) for seat in at.passed))

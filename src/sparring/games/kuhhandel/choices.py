@@ -1,4 +1,4 @@
-"""Bids and piles of Kuhhandel as they are typed: one wish that takes several actions."""
+"""Bids and piles of Kuhhandel as choices of several actions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from sparring.games.terminal import ActionChoice
 PASS, NUMBER_FIRST = 41, 47
 """Actions; from NUMBER_FIRST on they name a digit or a count."""
 BIDS, PILES = ("bid", "tens"), ("pay", "offer", "counter")
-"""Phases in which one wish takes several actions."""
+"""Phases in which one choice takes several actions."""
 
 
 def bid_choices(state: State) -> list[ActionChoice]:
-    """Return to pass and every amount that can be bid."""
+    """Return a pass and all legal bids."""
     at = read(state)
     choices = []
     for action in state.legal():
@@ -36,18 +36,18 @@ def bid_choices(state: State) -> list[ActionChoice]:
 
 
 def payment_choices(state: State) -> list[ActionChoice]:
-    """Return every set of cards that pays the price."""
+    """Return all sets of cards that pay the price."""
     hand = read(state).money[state.seat]
     choices = []
-    open_ends: list[tuple[State, tuple[int, ...]]] = [(state, ())]
-    while open_ends:
-        at, named = open_ends.pop(0)
+    unfinished: list[tuple[State, tuple[int, ...]]] = [(state, ())]
+    while unfinished:
+        at, named = unfinished.pop(0)
         for action in at.legal():
             copy = at.clone()
             copy.apply(action)
             actions = (*named, action)
             if not is_finished(read(at), action, read(copy)):
-                open_ends.append((copy, actions))
+                unfinished.append((copy, actions))
                 continue
             pile = show_pile(subtract_piles(hand, read(copy).money[state.seat]))
             choices.append(ActionChoice(actions[0], pile, f"pay {pile}", actions[1:]))
@@ -55,7 +55,7 @@ def payment_choices(state: State) -> list[ActionChoice]:
 
 
 def example_piles(state: State) -> list[ActionChoice]:
-    """Return nothing, every single card and the whole hand, as far as they can be laid down."""
+    """Return the empty pile, single cards and the whole hand, where they are legal."""
     notes = range(len(NOTES))
     singles = [tuple(int(d == note) for d in notes) for note in notes]
     piles = [(0,) * len(NOTES), *singles, read(state).money[state.seat]]
@@ -64,7 +64,7 @@ def example_piles(state: State) -> list[ActionChoice]:
 
 
 def pile_choice(state: State, wanted: Pile) -> ActionChoice | None:
-    """Return the actions that lay down or pay these cards, None if that cannot be done."""
+    """Return the actions that lay down or pay these cards, None if illegal."""
     copy, actions, finished, now = state.clone(), [], False, read(state)
     while not finished:
         was = now
@@ -83,7 +83,7 @@ def pile_choice(state: State, wanted: Pile) -> ActionChoice | None:
 
 
 def read_pile(typed: str, hand: Pile) -> Pile | None:
-    """Return the cards that were typed, None if that is no list of cards from this hand."""
+    """Return the typed cards, None unless they are a list of cards in this hand."""
     if typed in ("all", "nothing"):
         return hand if typed == "all" else (0,) * len(NOTES)
     counts = [0] * len(NOTES)
@@ -105,7 +105,7 @@ def is_finished(was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> 
 
 
 def completed_pile(was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> Pile:
-    """Return the pile that an action completed; cards that had to follow are in it."""
+    """Return the pile that an action completed, with its forced cards."""
     hand = was.money[was.actor]
     if was.phase == "pay":
         return subtract_piles(hand, now.money[was.actor])

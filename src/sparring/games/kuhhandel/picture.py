@@ -49,7 +49,7 @@ SEAT_POSITIONS = {
     4: ((-1, -1), (-1, 1), (1, 1), (1, -1)),
     5: ((-1, -1), (-1, 1), (0, 1), (1, 1), (1, -1)),
 }
-"""Column and row of the seats' places around the middle, clockwise."""
+"""Column and row of the seats' panels around the middle, clockwise."""
 
 
 class KuhhandelPicture:
@@ -67,7 +67,7 @@ class KuhhandelPicture:
         return Film(VIEW, tuple(draw_table(episodes[0].names)), frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
-        """Return the table at the end, and in which order the quartets were completed."""
+        """Return the final table, and the quartets in the order of their completion."""
         scenes = list(scenes_of(episode))
         done = [line for scene in scenes for line in scene.events if " completes the " in line]
         shapes = [
@@ -98,14 +98,14 @@ def without_open_deal(scene: KuhhandelScene) -> KuhhandelScene:
 
 
 def corner(players: int, seat: int) -> Point:
-    """Return the upper left corner of a seat's place."""
+    """Return the upper left corner of a seat's panel."""
     column, row = SEAT_POSITIONS[players][seat]
     x = MIDDLE[0] + column * (PANEL_W + GAP) - PANEL_W / 2
     return x, MIDDLE[1] + row * (MIDDLE_H + PANEL_H) / 2 + PANEL_H / 2
 
 
 def draw_table(names: Sequence[str]) -> Iterator[Shape]:
-    """Yield what does not change: the table, the places with names, what animals are worth."""
+    """Yield the static shapes: the table, the panels with names, the values of animals."""
     yield oval(MIDDLE, (WIDTH - 40, MIDDLE_H + PANEL_H), FELT, RIM, 4)
     for seat, name in enumerate(names):
         left, top = corner(len(names), seat)
@@ -123,7 +123,7 @@ def draw_table(names: Sequence[str]) -> Iterator[Shape]:
 
 
 def market_x(kind: int) -> float:
-    """Return where a kind has its column below the table."""
+    """Return the x of a kind's column below the table."""
     return 110 + kind * (WIDTH - MARGIN - 110) / (len(KINDS) - 0.5)
 
 
@@ -146,11 +146,11 @@ def draw_scene(scene: KuhhandelScene, events: Sequence[str]) -> Iterator[Shape]:
     yield from draw_middle(scene)
     for number, line in enumerate(events[-MAX_EVENTS:]):
         place = (MIDDLE[0], EVENTS_Y - number * EVENTS_STEP)
-        yield label(place, line, WIDTH - 40, size=18, anchor="middle", key=f"told {number}")
+        yield label(place, line, WIDTH - 40, size=18, anchor="middle", key=f"event {number}")
 
 
 def draw_seat(scene: KuhhandelScene, seat: int) -> Iterator[Shape]:
-    """Yield points, part in what goes on, money and animals of a seat."""
+    """Yield points, status, money and animals of a seat."""
     at = scene.at
     left, top = corner(at.players, seat)
     right = left + PANEL_W - 10
@@ -179,7 +179,7 @@ def draw_middle(scene: KuhhandelScene) -> Iterator[Shape]:
 
 
 def draw_auction(scene: KuhhandelScene) -> Iterator[Shape]:
-    """Yield who sells, the highest bid, and what is being paid."""
+    """Yield the auctioneer, the highest bid and its bidder."""
     at = scene.at
     right, left = MIDDLE[0] + 72, MIDDLE[0] - 72
     yield label((left, CARD_Y + 22), "auctioned by", 200, anchor="end", key="by")
@@ -195,7 +195,7 @@ def draw_auction(scene: KuhhandelScene) -> Iterator[Shape]:
 
 
 def draw_trade(scene: KuhhandelScene) -> Iterator[Shape]:
-    """Yield who trades with whom, and the piles on the table."""
+    """Yield both sides of a trade, and their piles."""
     at = scene.at
     piles = {at.turn: at.offer, at.target: scene.counter}
     for side, seat in ((-1, at.turn), (1, at.target)):
@@ -207,8 +207,8 @@ def draw_trade(scene: KuhhandelScene) -> Iterator[Shape]:
         if pile is None or not sum(pile):
             continue
         yield from money(pile, (x - 110, CARD_Y + 22), 220, key=f"pile {role}")
-        events = f"{count_noun(sum(pile), 'card')}, {pile_value(pile)}"
-        yield label((x, CARD_Y - 32), events, 220, anchor="middle", key=f"sum {role}")
+        summary = f"{count_noun(sum(pile), 'card')}, {pile_value(pile)}"
+        yield label((x, CARD_Y - 32), summary, 220, anchor="middle", key=f"sum {role}")
 
 
 def quartets(lines: Sequence[str], result: str) -> Iterator[Shape]:

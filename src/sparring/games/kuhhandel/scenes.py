@@ -12,7 +12,7 @@ from sparring.games.kuhhandel.terminal import KuhhandelTerminal
 from sparring.games.picture import RecordedEpisode
 from sparring.games.state import State
 
-ONLOOKER = -1
+SPECTATOR = -1
 """Sees all cards."""
 
 
@@ -29,8 +29,8 @@ class KuhhandelScene:
 
 
 def scenes_of(episode: RecordedEpisode) -> Iterator[KuhhandelScene]:
-    """Yield a game from its start to its end; nothing while a bid or a pile is half named."""
-    terminal = KuhhandelTerminal(episode.states[0].rules, ONLOOKER)
+    """Yield the scenes of a game; incomplete bids and piles have none."""
+    terminal = KuhhandelTerminal(episode.states[0].rules, SPECTATOR)
     yield scene_of(episode.states[0], ("the game begins",))
     for before, action, after in decisions(episode.states):
         events = tuple(line.strip() for line in terminal.narrate(before, action, after))
@@ -49,7 +49,7 @@ def scene_of(state: State, events: tuple[str, ...]) -> KuhhandelScene:
 
 
 def status(at: KuhhandelPosition, seat: int) -> str:
-    """Return the part of a seat in the auction or trade."""
+    """Return what a seat does in the auction or trade."""
     if at.lot >= 0:
         if seat == at.turn:
             return "auctions"

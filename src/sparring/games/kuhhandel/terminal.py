@@ -1,4 +1,4 @@
-"""Kuhhandel as a person plays it: bids by amount, piles by their cards, trades told in words."""
+"""Terminal view of Kuhhandel: bids by amount, piles by their cards, trades as text."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ RULES = """\
 Collect quartets. In your turn auction the next animal, or trade animals with another player.
   Auction: the others bid; then the auctioneer sells to the highest bidder, or buys by paying
   that bid to the bidder. No bid: the auctioneer gets the animal for nothing.
-  Nobody gives change. Zeros cannot be used to pay.
+  There is no change. Zeros cannot be used to pay.
   Trade: name an animal that you both own and lay down cards face down, zeros too. The other
   takes them and gives the animal, or counters: piles are swapped and the higher one wins.
   Two against two trade both animals. After equal piles both bid once more."""
 POINTS = """\
-The donkeys bring everybody 50, 100, 200 and 500. When the deck is empty only trades are left,
+The donkeys bring all players 50, 100, 200 and 500. When the deck is empty only trades are left,
 until every quartet is complete.
 Points: the values of your quartets, added up, times the number of your quartets.
 A bid is typed like 120, cards like 50 2x10 0."""
 BLUFFS = {
     "EXCLUDE": "Who bids more than he has and must pay shows his money and is out of the auction.",
     "CAP": "Who bids more than he has and must pay shows his money and may bid no more than that.",
-    "FORBID": "Nobody may bid more than he has.",
+    "FORBID": "Players may not bid more than they have.",
 }
 
 
 class KuhhandelTerminal(Terminal):
-    """Everybody's animals and money, and what was bid and traded."""
+    """Animals and money of all players, bids and trades."""
 
     styles = (
         (r"\byou\b", "bold"),
@@ -80,12 +80,12 @@ class KuhhandelTerminal(Terminal):
         }[read(state).phase]
 
     def question(self, state: State) -> Hashable:
-        """Return what is asked; each payment is a question of its own."""
+        """Return the phase; for payments also the price and the hand."""
         at = read(state)
         return (at.phase, at.high_bid, at.money[at.actor]) if at.phase == "pay" else at.phase
 
     def choices(self, state: State) -> list[ActionChoice]:
-        """Return what can be chosen; of offers, which are too many to list, only some."""
+        """Return the choices; offers are too many to list, so only examples."""
         at = read(state)
         if at.phase in BIDS:
             return bid_choices(state)
@@ -96,7 +96,7 @@ class KuhhandelTerminal(Terminal):
         return [self.plain_choice(at, action) for action in state.legal()]
 
     def plain_choice(self, at: KuhhandelPosition, action: int) -> ActionChoice:
-        """Return an action that stands for itself."""
+        """Return a choice that takes a single action."""
         if TRADE_FIRST <= action < PASS:
             other, kind = trade_partner_and_kind(at, action)
             stake = min(at.animals[at.actor][kind], at.animals[other][kind])
@@ -112,7 +112,7 @@ class KuhhandelTerminal(Terminal):
         return ActionChoice(action, words[action].split()[0], words[action])
 
     def list_choices(self, choices: Sequence[ActionChoice]) -> str:
-        """Return trades and payments as a list; bids and offers by what may be typed."""
+        """Return trades and payments as a list, bids and offers as what to type."""
         if choices[0].short == "pass":
             amounts = [choice.short for choice in choices[1:]]
             return f"pass, or bid {amounts[0]} to {amounts[-1]}"
@@ -139,7 +139,7 @@ class KuhhandelTerminal(Terminal):
         return super().match(state, typed, choices)
 
     def advice(self, state: State, adviser: Callable[[State], int]) -> str:
-        """Return what an adviser would do, whole bids and piles at once."""
+        """Return the adviser's choice; a bid or pile of several actions as one."""
         at = read(state)
         if at.phase not in (*BIDS, *PILES):
             return super().advice(state, adviser)
@@ -154,65 +154,77 @@ class KuhhandelTerminal(Terminal):
         return "pass" if action == PASS else f"bid {read(state).last_bids[at.actor]}"
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
-        """Say what an action did, up to the next decision; nothing until a wish is complete."""
+        """Describe an action and its effects; nothing until a bid or pile is complete."""
         was, now = read(before), read(after)
         if was.phase in (*BIDS, *PILES) and not is_finished(was, action, now):
             return []
         trades = was.phase in ("offer", "respond", "counter")
-        tell = self.trade if trades else self.auction
-        return [*tell(was, action, now), *self.quartets(was, now, after)]
+        describe = self.describe_trade if trades else self.describe_auction
+        return [*describe(was, action, now), *self.describe_quartets(was, now, after)]
 
-    def auction(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
-        """Tell a step of an auction, or that a trade begins."""
+    def describe_auction(
+        self, was: KuhhandelPosition, action: int, now: KuhhandelPosition
+    ) -> list[str]:
+        """Describe a step of an auction, or the start of a trade."""
         if was.phase == "turn" and action != AUCTION:
-            return self.challenge(was, action, now)
+            return self.describe_challenge(was, action, now)
         if was.phase == "turn":
             kind = was.deck[0]
-            lines = [self.tell(was.actor, f"auction+ a {KINDS[kind]} ({VALUES[kind]})")]
+            lines = [self.sentence(was.actor, f"auction+ a {KINDS[kind]} ({VALUES[kind]})")]
             if now.donkeys > was.donkeys:
                 lines.append(f"  a donkey: everybody gets {DONKEY_PAYS[was.donkeys]}")
         elif was.phase == "decide":
-            lines = self.decision(was, action)
+            lines = self.describe_sale(was, action)
         elif was.phase in BIDS:
-            did = "pass+" if action == PASS else f"bid+ {now.last_bids[was.actor]}"
-            lines = [self.tell(was.actor, did)]
+            predicate = "pass+" if action == PASS else f"bid+ {now.last_bids[was.actor]}"
+            lines = [self.sentence(was.actor, predicate)]
         else:
             lines = []
-        return [*lines, *self.unasked(was, action, now), *self.settled(was, now)]
+        return [
+            *lines,
+            *self.describe_forced_passes(was, action, now),
+            *self.describe_auction_end(was, now),
+        ]
 
-    def challenge(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
-        """Tell that a trade begins, and the offer if there was no choice about it."""
+    def describe_challenge(
+        self, was: KuhhandelPosition, action: int, now: KuhhandelPosition
+    ) -> list[str]:
+        """Describe the start of a trade, and the offer if it was forced."""
         other, kind = trade_partner_and_kind(was, action)
         stake = min(was.animals[was.actor][kind], was.animals[other][kind])
         wanted = f"{count_noun(stake, KINDS[kind])} ({VALUES[kind]})"
-        lines = [self.tell(was.actor, f"challenge+ {self.name(other)} for {wanted}")]
+        lines = [self.sentence(was.actor, f"challenge+ {self.name(other)} for {wanted}")]
         if now.phase == "respond":
-            lines.append(self.laying(was.actor, now.offer, [was.actor]))
+            lines.append(self.describe_pile(was.actor, now.offer, [was.actor]))
         return lines
 
-    def decision(self, was: KuhhandelPosition, action: int) -> list[str]:
-        """Tell what the auctioneer chose, and the end of a bluff."""
+    def describe_sale(self, was: KuhhandelPosition, action: int) -> list[str]:
+        """Describe whether the auctioneer sells or buys, and the end of a bluff."""
         bidder = was.high_bidder
         if action == BUY:
-            return [self.tell(was.actor, f"buy+ for {was.high_bid}, paid to {self.name(bidder)}")]
-        lines = [self.tell(was.actor, f"sell+ to {self.name(bidder)} for {was.high_bid}")]
+            return [
+                self.sentence(was.actor, f"buy+ for {was.high_bid}, paid to {self.name(bidder)}")
+            ]
+        lines = [self.sentence(was.actor, f"sell+ to {self.name(bidder)} for {was.high_bid}")]
         hand = was.money[bidder]
         if pile_value(hand) < was.high_bid:
             shown = f"{show_pile(hand)}, that is {pile_value(hand)}"
-            lines.append("  " + self.tell(bidder, f"cannot pay and show+ {shown}"))
+            lines.append("  " + self.sentence(bidder, f"cannot pay and show+ {shown}"))
         return lines
 
-    def unasked(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
-        """Tell who passed because he could not raise; it sounds like any other pass."""
+    def describe_forced_passes(
+        self, was: KuhhandelPosition, action: int, now: KuhhandelPosition
+    ) -> list[str]:
+        """Describe passes of players who could not raise, in the words of any other pass."""
         if now.lot < 0 or now.phase == "pay":
             return []
         raised = was.phase in BIDS and action != PASS
         cleared = was.phase == "decide" or (raised and self.rules.config["pass_mode"] == "SOFT")
-        told = [was.actor, *([] if cleared else was.passed)]
-        return [self.tell(seat, "pass+") for seat in now.passed if seat not in told]
+        described = [was.actor, *([] if cleared else was.passed)]
+        return [self.sentence(seat, "pass+") for seat in now.passed if seat not in described]
 
-    def settled(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
-        """Tell the end of an auction."""
+    def describe_auction_end(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
+        """Describe the end of an auction: payment and new owner."""
         kind = was.lot if was.lot >= 0 else was.deck[0] if was.deck else -1
         if now.lot >= 0 or kind < 0:
             return []
@@ -225,82 +237,89 @@ class KuhhandelTerminal(Terminal):
             paid = subtract_piles(was.money[owner], now.money[owner])
             seen = self.sees([owner, other]) or self.rules.config["open_pay"]
             cards = count_noun(sum(paid), "card") + (f": {show_pile(paid)}" if seen else "")
-            lines.append("  " + self.tell(owner, f"pay+ {self.name(other)} {cards}"))
+            lines.append("  " + self.sentence(owner, f"pay+ {self.name(other)} {cards}"))
         free = "" if lines else " for nothing"
-        return [*lines, "  " + self.tell(owner, f"take+ the {KINDS[kind]}{free}")]
+        return [*lines, "  " + self.sentence(owner, f"take+ the {KINDS[kind]}{free}")]
 
-    def trade(self, was: KuhhandelPosition, action: int, now: KuhhandelPosition) -> list[str]:
-        """Tell a step of a trade."""
+    def describe_trade(
+        self, was: KuhhandelPosition, action: int, now: KuhhandelPosition
+    ) -> list[str]:
+        """Describe a step of a trade."""
         laid = completed_pile(was, action, now)
         if was.phase == "offer":
-            lines = [self.laying(was.actor, laid, [was.actor])]
-            return lines if now.target >= 0 else [*lines, *self.outcome(was, laid, (), now)]
+            lines = [self.describe_pile(was.actor, laid, [was.actor])]
+            return lines if now.target >= 0 else [*lines, *self.describe_piles(was, laid, (), now)]
         if action == ACCEPT:
             cards = count_noun(sum(was.offer), "card")
             seen = f": {show_pile(was.offer)}" if self.sees([was.turn, was.target]) else ""
-            return [self.tell(was.actor, f"accept+ {cards}{seen}"), *self.won(was, now)]
+            return [
+                self.sentence(was.actor, f"accept+ {cards}{seen}"),
+                *self.describe_trade_winner(was, now),
+            ]
         if was.phase == "respond" and now.phase == "counter" and now.ties == was.ties:
-            return [self.tell(was.actor, "counter+")]
-        lines = [self.laying(was.actor, laid, [was.turn, was.target])]
-        return [*lines, *self.outcome(was, was.offer, laid, now)]
+            return [self.sentence(was.actor, "counter+")]
+        lines = [self.describe_pile(was.actor, laid, [was.turn, was.target])]
+        return [*lines, *self.describe_piles(was, was.offer, laid, now)]
 
-    def outcome(
+    def describe_piles(
         self, was: KuhhandelPosition, offer: Pile, counter: Pile, now: KuhhandelPosition
     ) -> list[str]:
-        """Tell how two piles compare."""
+        """Describe how two piles compare."""
         values = f"{pile_value(offer)} against {pile_value(counter)}" if counter else ""
         if counter and pile_value(offer) == pile_value(counter):
             lines = ["  equal piles" + (f", {values}" if self.sees([was.turn, was.target]) else "")]
         else:
             lines = [f"  {values}"] if counter and self.sees([was.turn, was.target]) else []
         if now.target < 0:
-            return [*lines, *self.won(was, now)]
+            return [*lines, *self.describe_trade_winner(was, now)]
         lines.append("  both bid again")
         if now.phase == "counter":
-            lines.append(self.laying(now.turn, now.offer, [now.turn]))
+            lines.append(self.describe_pile(now.turn, now.offer, [now.turn]))
         return lines
 
-    def won(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
-        """Tell who took the animals."""
+    def describe_trade_winner(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
+        """Describe who took the animals."""
         gained = now.animals[was.turn][was.traded] > was.animals[was.turn][was.traded]
         winner = was.turn if gained else was.target
-        return ["  " + self.tell(winner, f"take+ {count_noun(was.stake, KINDS[was.traded])}")]
+        return ["  " + self.sentence(winner, f"take+ {count_noun(was.stake, KINDS[was.traded])}")]
 
-    def laying(self, seat: int, pile: Pile, seen_by: Sequence[int]) -> str:
-        """Tell that a pile was laid down; its cards only to those who may know them."""
+    def describe_pile(self, seat: int, pile: Pile, seen_by: Sequence[int]) -> str:
+        """Describe a pile; its cards only if the person may know them."""
         seen = f": {show_pile(pile)}" if self.sees(seen_by) else ""
-        return self.tell(seat, f"lay+ down {count_noun(sum(pile), 'card')}{seen}")
+        return self.sentence(seat, f"lay+ down {count_noun(sum(pile), 'card')}{seen}")
 
-    def quartets(self, was: KuhhandelPosition, now: KuhhandelPosition, after: State) -> list[str]:
-        """Tell which quartets were completed."""
+    def describe_quartets(
+        self, was: KuhhandelPosition, now: KuhhandelPosition, after: State
+    ) -> list[str]:
+        """Describe the completed quartets."""
         return [
             "  "
-            + self.tell(seat, f"complete+ the {count_noun(4, KINDS[kind])[2:]}")
+            + self.sentence(seat, f"complete+ the {count_noun(4, KINDS[kind])[2:]}")
             + f": {after.scores[seat]:g} points"
             for seat in range(was.players)
             for kind in range(len(KINDS))
             if now.animals[seat][kind] == 4 > was.animals[seat][kind]
         ]
 
-    def tell(self, seat: int, did: str) -> str:
+    def sentence(self, seat: int, predicate: str) -> str:
         """Return a sentence; + marks where the verb's ending goes."""
         if seat == self.person:
-            return f"you {did.replace('+', '')}"
-        return f"seat {seat} {did.replace('pass+', 'passes').replace('+', 's')}"
+            return f"you {predicate.replace('+', '')}"
+        return f"seat {seat} {predicate.replace('pass+', 'passes').replace('+', 's')}"
 
     def sees(self, seats: Sequence[int]) -> bool:
-        """Whether the person is one of these; a table without a person shows everything."""
+        """Whether the person is one of these; a spectator sees everything."""
         return self.person < 0 or self.person in seats
 
     def help(self) -> str:
-        """Return the rules in short, as they are at this table, and the keys."""
+        """Return a summary of the rules with these flags, and the keys."""
         return "\n".join([RULES, BLUFFS[self.rules.config["bluff"]], POINTS, "", HELP])
 
 
 def trade_partner_and_kind(at: KuhhandelPosition, action: int) -> tuple[int, int]:
-    """Return whom and what a trade names."""
-    ahead, kind = divmod(action - TRADE_FIRST, len(KINDS))
-    return (at.actor + 1 + ahead) % at.players, kind
+    """Return the seat and the kind of animal of a trade action."""
+    offset, kind = divmod(action - TRADE_FIRST, len(KINDS))
+    return (at.actor + 1 + offset) % at.players, kind
 
 
 TERMINAL = KuhhandelTerminal

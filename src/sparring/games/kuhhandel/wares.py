@@ -1,4 +1,4 @@
-"""The wares of Kuhhandel as shapes: animals with a mark for each card, and money by value."""
+"""Shapes of animals and money in Kuhhandel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ TILE = (43.0, 33.0)
 PER_ROW = 5
 HAY, MEADOW, MARK, COMPLETE = "#fff4d6", "#cfe8cf", "#9a6b00", "#1d7a3c"
 BILLS = ("#e5e7eb", "#dbeafe", "#fde8c8", "#fbd5d5", "#e6dcf5", "#cdeedb")
-"""Of the notes from 0 to 500."""
+"""Colors of the notes from 0 to 500."""
 BILL = (35.0, 20.0)
 
 
 def farm(counts: Sequence[int], at: Point, width: float, *, key: str) -> Iterator[Shape]:
-    """Yield all kinds in two rows: those that a seat owns with a mark per card, quartets green."""
+    """Yield all kinds in two rows, with a mark per card of the seat; quartets are green."""
     across = (width - TILE[0]) / (PER_ROW - 1)
     for kind, count in enumerate(counts):
         row, column = divmod(kind, PER_ROW)
@@ -39,7 +39,7 @@ def farm(counts: Sequence[int], at: Point, width: float, *, key: str) -> Iterato
 
 
 def money(pile: Sequence[int], at: Point, width: float, *, key: str) -> Iterator[Shape]:
-    """Yield the notes from 500 to 0 beside each other, and below each how many there are."""
+    """Yield the notes from 500 to 0 in a row, with their counts below."""
     across = (width - BILL[0]) / (len(NOTES) - 1)
     for column, note in enumerate(reversed(range(len(NOTES)))):
         count = pile[note]
@@ -58,7 +58,7 @@ def money(pile: Sequence[int], at: Point, width: float, *, key: str) -> Iterator
 
 
 def animal_card(kind: int, count: int, at: Point) -> Iterator[Shape]:
-    """Yield a large card, or two, with the name of the animal and what four of it are worth."""
+    """Yield one or two large cards with the animal and the points of its quartet."""
     x, y = at
     for behind in range(count - 1, -1, -1):
         place = (x + 8 * behind, y + 8 * behind)

@@ -1,4 +1,4 @@
-"""Kuhn poker for people: its words, its terminal, its picture, and how it is trained."""
+"""Kuhn poker: positions with readable action names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BET = 1
 
 
 def read(state: State) -> PokerPosition:
-    """Return a position in words: a pass is a check or a fold, a bet may be a call."""
+    """Return the position; actions are check, bet, fold and call."""
     fields = state.fields()
     first, second = (RANKS[int(card)] for card in fields["cards"])
     moves = [int(move) for move in fields["moves"][: int(fields["length"][0])]]
@@ -20,6 +20,6 @@ def read(state: State) -> PokerPosition:
 
 
 def action_name(before: list[int], action: int) -> str:
-    """Return what an action is called after these moves."""
+    """Return the name of an action after these moves."""
     faced = bool(before) and before[-1] == BET
     return (("check", "bet"), ("fold", "call"))[faced][action]

@@ -1,4 +1,4 @@
-"""Kuhn poker as a person plays it."""
+"""Terminal view of Kuhn poker."""
 
 from __future__ import annotations
 

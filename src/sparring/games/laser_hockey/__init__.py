@@ -1,4 +1,4 @@
-"""Laser hockey for people: numbers by name, set positions, and the rink as text."""
+"""Laser hockey: names of features and actions, positions, and the rink as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHARES = ("keep_time",)
 """Statistics that are shares, from 0 to 1."""
 MODES = ("NORMAL", "TRAIN_SHOOTING", "TRAIN_DEFENSE")
 ACTION_NAMES = ("forward", "left", "torque", "shoot")
-"""What the four numbers of an action push, in the player's own frame; "left" is positive y."""
+"""The four numbers of an action, in the player's frame; "left" is positive y."""
 FEATURE_NAMES = tuple(
     [
         f"{who}.{what}"
@@ -28,17 +28,17 @@ FEATURE_NAMES = tuple(
 )
 """The numbers of an observation; without keep mode the last two are missing."""
 MIRRORED_FEATURES = (1, 2, 4, 5, 7, 8, 10, 11, 13, 15)
-"""What changes its sign when left and right are exchanged."""
+"""Features that change their sign in a mirror image."""
 MIRRORED_ACTIONS = (1, 2)
 CENTER_OF_MASS = 0.1223755
 """Meters from a racket's origin back to its center of mass."""
 CENTER = (5.0, 4.0)
-"""Of the rink in the coordinates of the native core. Everything else counts from there."""
+"""Center of the rink in the coordinates of the native core; the origin of all others."""
 STEP_S = 0.02
 TIME_LIMIT = {"NORMAL": 250, "TRAIN_SHOOTING": 80, "TRAIN_DEFENSE": 80}
 HALF_LENGTH, HALF_WIDTH = 4.25, 3.5
-KEPT = 15
-"""Steps for which a racket can keep the puck that it has just caught."""
+MAX_KEEP_STEPS = 15
+"""Steps for which a racket can keep a puck after catching it."""
 UNSET = ("fineness",)
 """Members of the header's Config that only the game with discrete actions can set."""
 
@@ -65,7 +65,7 @@ class RigidBody:
 
 @dataclass(frozen=True)
 class HockeyPosition:
-    """Everything that a match goes on from."""
+    """Complete position of a match."""
 
     left: RigidBody = RigidBody(x=-3.0)
     """The racket of seat 0."""
@@ -79,9 +79,9 @@ class HockeyPosition:
     """What the puck touches: 1 left racket, 2 right racket, 4 left goal, 8 right goal."""
     server: int = 0
     kick: tuple[float, float] = (0.0, 0.0)
-    """Speed that the puck is given in the next step."""
+    """Velocity that the puck gets in the next step."""
     phase: tuple[float, float] = field(default=(0.0, 0.0))
-    """Of the rotation that scripted players go through."""
+    """Phases of the rotation of the scripted players."""
     winner: int = 0
     """1 if the left player scored, -1 if the right one did. Ignored when a position is set."""
 
@@ -126,7 +126,7 @@ def set_position(state: State, position: HockeyPosition) -> None:
 
 
 def read(state: State) -> HockeyPosition:
-    """Return where a match stands."""
+    """Read a state's fields."""
     raw = state.fields()
     left, right, puck = raw["body"].reshape(3, 6).astype(float)
     turns = raw["turn"].reshape(2, 2).astype(float)
@@ -160,16 +160,16 @@ def origin(
 
 def mirrored(observation: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return observations [..., 18 or 16] with left and right exchanged."""
-    seen = np.array(observation, np.float32)
-    seen[..., list(MIRRORED_FEATURES)] *= -1
-    return seen
+    image = np.array(observation, np.float32)
+    image[..., list(MIRRORED_FEATURES)] *= -1
+    return image
 
 
 def mirrored_action(action: npt.ArrayLike) -> npt.NDArray[np.float32]:
     """Return continuous actions [..., 4] with left and right exchanged."""
-    given = np.array(action, np.float32)
-    given[..., list(MIRRORED_ACTIONS)] *= -1
-    return given
+    image = np.array(action, np.float32)
+    image[..., list(MIRRORED_ACTIONS)] *= -1
+    return image
 
 
 def mirrored_discrete(action: int, fineness: int = 2) -> int:
@@ -182,7 +182,7 @@ def mirrored_discrete(action: int, fineness: int = 2) -> int:
 
 
 def text_view(state: State, viewer: int | None = None) -> str:
-    """Show the rink from above, seat 0 at the left. Nothing is hidden, so viewers see the same."""
+    """Return the rink from above as text, seat 0 at the left. Nothing is hidden."""
     at = read(state)
     wide, high = 51, 15
     canvas = [[" "] * wide for _ in range(high)]
@@ -208,7 +208,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
 
 
 def headline(at: HockeyPosition) -> str:
-    """Say how the match stands."""
+    """Return mode, step and keeper, or the result, as one line."""
     if at.winner:
         return f"Seat {0 if at.winner > 0 else 1} scored after {at.time} steps"
     kept = [seat for seat in (0, 1) if at.keep[seat]]

@@ -1,7 +1,7 @@
-"""Curricula of the original hockey project, read as phases of ours (laser_hockey.md section 19.1).
+"""Converts curricula of the original hockey project to phases (laser_hockey.md section 19.1).
 
-What it calls archive and run_checkpoints are the past selves of a run here, `none` is the bot idle,
-and a copy of the current agent is the learner itself, which then learns on both sides.
+Its archive and run_checkpoints become `past`, the run's past members; its `none` becomes the bot
+`idle`, and a copy of the current agent `self`: the learner then learns from both seats.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from sparring.games.laser_hockey import MODES, TIME_LIMIT
 from sparring.schedule import format_number
 
 About = Callable[..., AbstractContextManager[None]]
-"""(phase, its name, *keys): says where a mistake is. Phase -1: beside the phases."""
+"""(phase, its name, *keys): adds the location to errors. Phase -1: outside the phases."""
 TOP = ("curriculum", "hyperparameters", "training", "agent")
 PHASE = (
     *("name", "episodes", "environment", "opponent"),
@@ -30,7 +30,7 @@ BOTS = {"none": "idle", "basic_weak": "weak", "basic_strong": "strong"}
 TYPES = (*BOTS, "self_play", "weighted_mixture", "archive", "run_checkpoints")
 ARCHIVE = {"pfsp": 0.5, "random": 0.3, "baseline": 0.2}
 CHOOSE = {"pfsp": "pfsp-even", "random": "uniform", "skill": "skill"}
-"""How the past is drawn from here, by the words of an archive's distribution."""
+"""`league.sampling` for each key of an archive's distribution."""
 SHAPING = {
     **{"N": 600, "K": 400, "CLOSENESS_START": 20, "CLOSENESS_FINAL": 1.5},
     **{"TOUCH_START": 15, "TOUCH_FINAL": 1, "DIRECTION_START": 0, "DIRECTION_FINAL": 2},
@@ -40,7 +40,7 @@ BONUS = {
     **{"WIN_DISCOUNT_START": 0.92, "WIN_DISCOUNT_FINAL": 0.92},
 }
 PARTS = {"goal": 10.0, "closeness": 1.0, "touch": 0.0, "direction": 0.0}
-"""What the environment itself pays; shaping comes on top of it."""
+"""Reward weights of the environment, to which shaping is added."""
 AGENTS = {"DDDQN": "dqn", "SAC": "sac"}
 TRAINING = (
     *("warmup_steps", "updates_per_step", "train_freq", "reward_scale", "max_episode_steps"),
@@ -59,7 +59,7 @@ def read(table: Mapping[str, Any], algo: str, about: About) -> dict[str, Any]:
 
 
 class Original:
-    """A file of the original project."""
+    """A curriculum file of the original project."""
 
     def __init__(self, table: Mapping[str, Any], about: About) -> None:
         self.table, self.about = table, about
@@ -70,9 +70,9 @@ class Original:
         self.choose = ""
 
     def settings(self, algo: str) -> dict[str, Any]:
-        """Everything that the file says."""
+        """Return all settings of the file."""
         with self.about(-1, ""):
-            known(self.table, TOP, "the file")
+            check_keys(self.table, TOP, "the file")
         algo = algo or self._algo() or "ppo"
         with self.about(-1, "", "training", "reward_scale"):
             scale = number(self.training.get("reward_scale", 1.0), "training.reward_scale")
@@ -107,7 +107,7 @@ class Original:
                 raise ConfigError(f"{name} must be an object, not {section!r}")
         for key in section:
             with self.about(-1, "", name, key):
-                known([key], keys, name)
+                check_keys([key], keys, name)
         return section
 
     def _algo(self) -> str:
@@ -121,14 +121,14 @@ class Original:
         return AGENTS[kind] if kind else ""
 
     def _learning(self, algo: str) -> dict[str, Any]:
-        """Settings of the algorithm, of evaluations and of checkpoints."""
+        """Return settings of the algorithm, evaluations and checkpoints."""
         hyper, agent_hyper = {**self.hyper}, self.agent.get("hyperparameters", {})
         with self.about(-1, "", "agent", "hyperparameters"):
             if not isinstance(agent_hyper, Mapping):
                 raise ConfigError(f"agent.hyperparameters must be an object, not {agent_hyper!r}")
         for key, value in agent_hyper.items():
             with self.about(-1, "", "agent", "hyperparameters", key):
-                known([key], HYPERPARAMETERS, "agent.hyperparameters")
+                check_keys([key], HYPERPARAMETERS, "agent.hyperparameters")
                 hyper[key] = value
         found: dict[str, dict[str, Any]] = {}
         batch = 0
@@ -144,7 +144,7 @@ class Original:
         return {**found, **self._training(algo, batch, found.get("replay", {}))}
 
     def _training(self, algo: str, batch: int, replay: Mapping[str, Any]) -> dict[str, Any]:
-        """What `training` says; reward_scale is read elsewhere."""
+        """Return the settings of `training` except reward_scale."""
         given = {}
         for key in self.training:
             if key != "reward_scale":
@@ -152,14 +152,14 @@ class Original:
                     least = 0 if key == "warmup_steps" else 1
                     given[key] = count(self.training[key], f"training.{key}", least)
         found: dict[str, Any] = {}
-        remembered = dict(replay)
+        replay_settings = dict(replay)
         if algo in REPLAYED and "warmup_steps" in given:
-            remembered["warmup"] = given["warmup_steps"]
+            replay_settings["warmup"] = given["warmup_steps"]
         if algo in REPLAYED and batch and ("updates_per_step" in given or "train_freq" in given):
             often = given.get("updates_per_step", 1) / given.get("train_freq", 1)
-            remembered["ratio"] = batch * often
-        if remembered:
-            found["replay"] = remembered
+            replay_settings["ratio"] = batch * often
+        if replay_settings:
+            found["replay"] = replay_settings
         if "eval_frequency" in given:
             found["eval"] = {"every_decisions": given["eval_frequency"]}
         if "checkpoint_frequency" in given:
@@ -168,8 +168,8 @@ class Original:
         with self.about(-1, "", "training", "max_episode_steps"):
             if given.get("max_episode_steps", longest) < longest:
                 raise ConfigError(
-                    f"training.max_episode_steps {given['max_episode_steps']}: a match has its own "
-                    f"end after at most {longest} steps; give at least that, or leave it out"
+                    f"training.max_episode_steps {given['max_episode_steps']}: a match ends "
+                    f"after at most {longest} steps; give at least that, or leave it out"
                 )
         with self.about(-1, "", "training", "checkpoint_save_freq"):
             if given.get("checkpoint_save_freq", 100) != 100:
@@ -180,14 +180,14 @@ class Original:
         return found
 
     def _phase(self, at: int, phase: Any, scale: float, algo: str) -> dict[str, Any]:
-        """One phase in our words."""
+        """Return a phase as settings of a curriculum phase."""
         with self.about(at, ""):
             if not isinstance(phase, Mapping) or not isinstance(phase.get("name"), str):
                 raise ConfigError("a phase is an object with a name")
         name = phase["name"]
         for key in phase:
             with self.about(at, name, key):
-                known([key], PHASE, "a phase")
+                check_keys([key], PHASE, "a phase")
         with self.about(at, name, "episodes"):
             episodes = count(phase.get("episodes"), "episodes", 1)
         with self.about(at, name, "environment"):
@@ -195,32 +195,32 @@ class Original:
         if phase.get("opponent") is None:
             with self.about(at, name):
                 raise ConfigError("opponent is missing; give one, for example a type basic_weak")
-        met = self._met((at, name, "opponent"), phase["opponent"])
-        paid_back: dict[str, Any] = {}
+        opponents = self._opponents((at, name, "opponent"), phase["opponent"])
+        bonus_settings: dict[str, Any] = {}
         with self.about(at, name, "reward_bonus"):
             if phase.get("reward_bonus") is not None:
-                paid_back = win_bonus(phase["reward_bonus"], scale, algo)
+                bonus_settings = win_bonus(phase["reward_bonus"], scale, algo)
         found: dict[str, Any] = {
             **{"name": name, "episodes": episodes, "set": flags},
             "opponents": [
-                f"{who}={format_number(weight)}" for who, weight in met.items() if weight
+                f"{who}={format_number(weight)}" for who, weight in opponents.items() if weight
             ],
         }
         shaping = phase.get("reward_shaping")
         if shaping is not None:
             with self.about(at, name, "reward_shaping"):
-                found["rewards"] = shaped(shaping, scale)
+                found["rewards"] = shaping_weights(shaping, scale)
         with self.about(at, name, "clear_buffer"):
             clear = flag(phase.get("clear_buffer", True), "clear_buffer")
         if clear and algo in REPLAYED:
             found["clear_replay"] = True
-        return {**found, **paid_back}
+        return {**found, **bonus_settings}
 
     def _environment(self, given: Any) -> dict[str, Any]:
-        """Flags of the game."""
+        """Return the flags of the game."""
         if not isinstance(given, Mapping):
             raise ConfigError(f"environment must be an object, not {given!r}")
-        known(given, ENVIRONMENT, "environment")
+        check_keys(given, ENVIRONMENT, "environment")
         keep = flag(given.get("keep_mode", True), "environment.keep_mode")
         if self.keep is not None and keep != self.keep:
             raise ConfigError(
@@ -238,19 +238,19 @@ class Original:
         for one in given["mixture"]:
             if not isinstance(one, Mapping):
                 raise ConfigError(f"environment.mixture: {one!r} is no {{mode, weight}}")
-            known(one, ("mode", "weight"), "environment.mixture")
+            check_keys(one, ("mode", "weight"), "environment.mixture")
             share = number(one.get("weight", 1), "environment.mixture: weight", least=0)
             weights[mode_of(one.get("mode"))] += share
         if not any(weights.values()):
             raise ConfigError("environment.mixture: every weight is 0; raise one")
         return {"mode": "MIXTURE", "mixture": list(weights.values())}
 
-    def _met(self, place: tuple[Any, ...], given: Any) -> dict[str, float]:
-        """Who one entry means, with shares that add up to 1. place: phase, its name, and keys."""
-        with self.about(*place):
+    def _opponents(self, location: tuple[Any, ...], given: Any) -> dict[str, float]:
+        """Return opponents with shares that sum to 1. location: phase, its name, and keys."""
+        with self.about(*location):
             if not isinstance(given, Mapping):
                 raise ConfigError(f"opponent must be an object with a type, not {given!r}")
-            known(given, OPPONENT, "opponent")
+            check_keys(given, OPPONENT, "opponent")
             kind = given.get("type")
             if kind not in TYPES:
                 raise ConfigError(
@@ -269,12 +269,12 @@ class Original:
                 raise ConfigError("opponent.opponents: every weight is 0; raise one")
         found: dict[str, float] = {}
         for index, (one, weight) in enumerate(zip(inner, weights, strict=True)):
-            for who, share in self._met((*place, "opponents", index), one).items():
+            for who, share in self._opponents((*location, "opponents", index), one).items():
                 found[who] = found.get(who, 0.0) + share * weight / sum(weights)
         return found
 
     def _players(self, kind: str, given: Mapping[str, Any]) -> dict[str, float]:
-        """Who one opponent is here, with shares that add up to 1."""
+        """Return the opponents of one entry, with shares that sum to 1."""
         if kind in BOTS:
             return {BOTS[kind]: 1.0}
         greedy = flag(given.get("deterministic", True), "opponent.deterministic")
@@ -292,7 +292,7 @@ class Original:
         shares = given.get("distribution", ARCHIVE)
         if not isinstance(shares, Mapping):
             raise ConfigError("opponent.distribution must be an object of shares")
-        known(shares, (*CHOOSE, "baseline"), "opponent.distribution (tags are not kept here)")
+        check_keys(shares, (*CHOOSE, "baseline"), "opponent.distribution (tags are not kept here)")
         parts = {key: number(part, f"distribution.{key}", 0) for key, part in shares.items()}
         total = sum(parts.values())
         if not total:
@@ -304,15 +304,15 @@ class Original:
         return {who: part for who, part in found.items() if part > 0}
 
 
-def shaped(given: Any, scale: float) -> dict[str, Any]:
-    """The weights of what is paid on the way, by finished games of the phase."""
+def shaping_weights(given: Any, scale: float) -> dict[str, Any]:
+    """Return schedules of the shaping weights over finished games of the phase."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"reward_shaping must be an object or null, not {given!r}")
-    known(given, tuple(SHAPING), "reward_shaping")
+    check_keys(given, tuple(SHAPING), "reward_shaping")
     values = {key: number(given.get(key, usual), key) for key, usual in SHAPING.items()}
     first, length = count(values["N"], "N"), count(values["K"], "K")
     return {
-        part: faded(
+        part: linear_schedule(
             (PARTS[part] + values[f"{part.upper()}_START"]) * scale,
             (PARTS[part] + values[f"{part.upper()}_FINAL"]) * scale,
             first,
@@ -323,10 +323,10 @@ def shaped(given: Any, scale: float) -> dict[str, Any]:
 
 
 def win_bonus(given: Any, scale: float, algo: str) -> dict[str, Any]:
-    """Settings of the algorithm that pay a win backwards, by finished games of the phase."""
+    """Return schedules of win_bonus and win_discount over finished games of the phase."""
     if not isinstance(given, Mapping):
         raise ConfigError(f"reward_bonus must be an object or null, not {given!r}")
-    known(given, tuple(BONUS), "reward_bonus")
+    check_keys(given, tuple(BONUS), "reward_bonus")
     if algo not in REPLAYED:
         raise ConfigError(
             f"reward_bonus is paid backwards in a replay, and {algo} has none; make it null, or "
@@ -338,14 +338,14 @@ def win_bonus(given: Any, scale: float, algo: str) -> dict[str, Any]:
     left = (values["WIN_DISCOUNT_START"], values["WIN_DISCOUNT_FINAL"])
     return {
         algo: {
-            "win_bonus": faded(*bonus, first, length),
-            "win_discount": faded(*left, first, length),
+            "win_bonus": linear_schedule(*bonus, first, length),
+            "win_discount": linear_schedule(*left, first, length),
         }
     }
 
 
-def faded(start: float, end: float, first: int, length: int) -> float | str:
-    """One value up to some game, then a line to the other one."""
+def linear_schedule(start: float, end: float, first: int, length: int) -> float | str:
+    """Return a schedule: `start` until game `first`, then linear to `end`."""
     if start == end or not first + length:
         return end
     if not length:
@@ -354,7 +354,7 @@ def faded(start: float, end: float, first: int, length: int) -> float | str:
     return f"{begin}{first}ep:{format_number(start)},{first + length}ep:{format_number(end)}"
 
 
-def known(keys: Any, allowed: Sequence[str], where: str) -> None:
+def check_keys(keys: Any, allowed: Sequence[str], where: str) -> None:
     """Refuse unknown keys."""
     for key in keys:
         if key not in allowed:
@@ -376,7 +376,7 @@ def number(given: Any, where: str, least: float = float("-inf")) -> float:
 
 
 def count(given: Any, where: str, least: int = 0) -> int:
-    """A whole number."""
+    """Return a whole number after checking it."""
     if given is None:
         raise ConfigError(f"{where} is missing; give a whole number from {least} on")
     if number(given, where) != int(given) or given < least:
@@ -385,7 +385,6 @@ def count(given: Any, where: str, least: int = 0) -> int:
 
 
 def flag(given: Any, where: str) -> bool:
-    """True or false."""
     if not isinstance(given, bool):
         raise ConfigError(f"{where} {given!r} must be true or false")
     return given

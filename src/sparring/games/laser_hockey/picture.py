@@ -36,7 +36,7 @@ FILM_VIEW = ViewBox(-4.75, -3.95, 4.75, 4.95, PAPER)
 STILL_VIEW = ViewBox(-4.75, -4.75, 4.75, 4.95, PAPER)
 
 INNER_X, INNER_Y = 235 / 60, 200 / 60
-"""Where the ice ends."""
+"""Half length and half width of the ice."""
 OUTER_X, OUTER_Y = 255 / 60, 220 / 60
 MOUTH, GOAL_HALF_WIDTH = 82 / 60, 75 / 60
 """Half of a goal's opening, at the ice and behind it."""
@@ -50,7 +50,7 @@ RACKET = (
     (-0.36, -0.2),
     (-0.2, -0.4),
 )
-"""Of seat 0; the other one is mirrored."""
+"""Outline of seat 0's racket; that of seat 1 is mirrored."""
 PLATE = ((0.1, -0.4), (0.1, 0.4), (0.01, 0.4), (0.01, -0.4))
 PUCK_RADIUS = 13 / 60
 NAME_X, SCORE_SIZE = 3.82, 0.62
@@ -60,7 +60,7 @@ MAX_HOLD_STEPS = 15
 """Steps for which a caught puck can be kept."""
 
 TRAIL = (10, 8, 6, 4, 2)
-"""Steps that the lines of the puck's trail go back."""
+"""Lengths of the trail's lines, in steps."""
 BLINK_FRAMES, BLINK_COUNT = 8, 4
 """Frames of half a blink after a goal, and number of blinks."""
 PAUSE = 60
@@ -79,7 +79,7 @@ class HockeyPicture:
         return Film(FILM_VIEW, backdrop, frames, STEP_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
-        """Return the way of the puck, colored by who touched it last, and some moments."""
+        """Return the path of the puck, colored by the last racket to touch it, and some moments."""
         match = [read(state) for state in episode.states]
         shapes = (
             *rink(),
@@ -113,7 +113,7 @@ def match_frames(episode: RecordedEpisode) -> Iterator[Shapes]:
 
 
 def rink() -> Iterator[Shape]:
-    """Yield what never moves: walls, ice, markings and goals."""
+    """Yield the static shapes: walls, ice, markings and goals."""
     yield Polygon(points=rounded(OUTER_X, OUTER_Y, 0.3), fill=WALL)
     yield box(-INNER_X, -INNER_Y, INNER_X, INNER_Y, ICE)
     yield Circle(at=(0, 0), radius=100 / 60, fill=CENTER_DISC, opacity=0.45)
@@ -159,8 +159,8 @@ def box(x0: float, y0: float, x1: float, y1: float, fill: str) -> Polygon:
 
 
 def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
-    """Yield who plays, in the colors of the rackets, up to the widest score between them."""
-    room = NAME_X - text_width(score_of(wins), SCORE_SIZE) / 2 - 0.25
+    """Yield the players' names in the colors of their rackets, beside the score."""
+    width = NAME_X - text_width(score_of(wins), SCORE_SIZE) / 2 - 0.25
     for side, name, color, dark in zip(
         (-1, 1), names, SEAT_COLORS, SEAT_OUTLINE_COLORS, strict=True
     ):
@@ -172,7 +172,7 @@ def nameplates(names: Sequence[str], wins: Sequence[int]) -> Iterator[Shape]:
             color=dark,
             anchor="start" if side < 0 else "end",
         )
-        yield fit_text(plate, room)
+        yield fit_text(plate, width)
 
 
 def score_of(wins: Sequence[int]) -> str:
@@ -180,7 +180,7 @@ def score_of(wins: Sequence[int]) -> str:
 
 
 def score_board(wins: Sequence[int], at: HockeyPosition) -> Iterator[Shape]:
-    """Yield the score and how much time is left."""
+    """Yield the score and the time left."""
     yield Text(at=(0, 4.46), text=score_of(wins), size=SCORE_SIZE, color=INK, key="score")
     limit = TIME_LIMIT[at.mode]
     steps_left = max(0, limit - at.time)
@@ -192,7 +192,7 @@ def score_board(wins: Sequence[int], at: HockeyPosition) -> Iterator[Shape]:
 
 
 def bodies(at: HockeyPosition) -> Iterator[Shape]:
-    """Yield rackets, puck, and how long it can still be kept."""
+    """Yield rackets, puck, and the remaining keep time."""
     for seat, body in enumerate((at.left, at.right)):
         yield racket(seat, body, key=f"racket {seat}")
     for seat, body in enumerate((at.left, at.right)):
@@ -233,7 +233,7 @@ def racket(seat: int, body: RigidBody, *, key: str = "", opacity: float = 1.0) -
 
 
 def aim(seat: int, body: RigidBody, puck: RigidBody) -> Polyline:
-    """Return where a kept puck would be shot."""
+    """Return the direction in which a kept puck would be shot."""
     side = 1 if seat == 0 else -1
     way = (side * math.cos(body.angle), side * math.sin(body.angle))
     ends = tuple((puck.x + far * way[0], puck.y + far * way[1]) for far in (0.3, 1.7))
@@ -243,7 +243,7 @@ def aim(seat: int, body: RigidBody, puck: RigidBody) -> Polyline:
 
 
 def trail(pucks: Sequence[RigidBody]) -> Iterator[Shape]:
-    """Yield where the puck came from. Lines of different lengths add up to one that fades."""
+    """Yield the puck's trail: overlapping lines of different lengths, so that it fades."""
     now = [(puck.x, puck.y) for puck in reversed(pucks)]
     points = now + now[-1:] * (TRAIL[0] + 1 - len(now))
     for at, steps in enumerate(TRAIL):
@@ -283,18 +283,18 @@ def scorer(at: HockeyPosition) -> int | None:
     return {1: 0, -1: 1}.get(at.winner)
 
 
-def result(at: HockeyPosition, names: Sequence[str], size: float, room: float) -> str:
+def result(at: HockeyPosition, names: Sequence[str], size: float, width: float) -> str:
     """Return the result of a match; long names are truncated."""
     seat, played = scorer(at), f"after {at.time * STEP_S:.2f} s"
     if seat is None:
         return f"no goal {played}"
     side = (" on the left", " on the right")[seat] if names[0] == names[1] else ""
     rest = f"{side} scores {played}"
-    return truncate_text(names[seat], size, room - text_width(rest, size)) + rest
+    return truncate_text(names[seat], size, width - text_width(rest, size)) + rest
 
 
 def puck_path(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
-    """Yield the puck's way in pieces of one color each: that of the last racket it touched."""
+    """Yield the puck's path, colored by the last racket to touch it."""
     points: list[Point] = []
     color = SOFT
     for at in match:
@@ -310,7 +310,7 @@ def puck_path(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
 
 
 def ghosts(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
-    """Yield earlier moments, the older the fainter."""
+    """Yield the rackets of earlier moments; older ones are fainter."""
     for number, at in enumerate(moments(match)):
         fresh = 0.15 + 0.35 * number / GHOSTS
         for seat, body in enumerate((at.left, at.right)):
@@ -318,7 +318,7 @@ def ghosts(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
 
 
 def moments(match: Sequence[HockeyPosition]) -> list[HockeyPosition]:
-    """Return some positions, equally far apart."""
+    """Return `GHOSTS` positions at equal intervals."""
     return [match[(len(match) - 1) * number // GHOSTS] for number in range(GHOSTS)]
 
 
@@ -342,9 +342,9 @@ def moment_labels(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
 def caption(match: Sequence[HockeyPosition], names: Sequence[str]) -> Iterator[Shape]:
     """Yield the caption below the rink."""
     apart = f"; the numbers are {(len(match) - 1) / GHOSTS * STEP_S:.2f} s apart"
-    room = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
+    width = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
     lines = (
-        result(match[-1], names, 0.24, room) + apart,
+        result(match[-1], names, 0.24, width) + apart,
         "the puck's way has the color of the racket that touched it last",
     )
     for y, line in zip((-4.05, -4.4), lines, strict=True):

@@ -4,7 +4,7 @@ from typing import Any
 
 PRESET: dict[str, Any] = {
     "minutes": 15.0,
-    # Players who hardly move are met so seldom otherwise that nothing is learned about them.
+    # Without these bots the learner seldom meets opponents that hardly move.
     "opponents": ("self=1", "weak=1", "strong=1", "idle=0.3", "random=0.3"),
     "set": ("scale_observation=1",),
     "net": {"hidden": (128, 128)},
@@ -19,7 +19,7 @@ PRESET: dict[str, Any] = {
 ALGOS: dict[str, dict[str, Any]] = {
     "sac": {
         "net": {"hidden": (256, 256)},
-        # It begins cooler than usual: what is paid on the way is small against a goal.
+        # A low initial temperature: shaping rewards are small compared with a goal.
         "sac": {"gamma": 0.99, "initial_temperature": 0.2, "temperature_lr": 1e-3},
         "replay": {"ratio": 32.0, "batch": 256, "warmup": 10_000},
     },

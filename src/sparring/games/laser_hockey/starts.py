@@ -1,4 +1,4 @@
-"""Where matches begin: situations by name, or positions from a file."""
+"""Starts of laser hockey: situations by name, or positions from a file."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from sparring.games.rules import Rules
 from sparring.games.starts import Start, saved_position
 from sparring.games.state import State, new_state
 
-EACH = 32
-"""Positions of a situation, half of them for either side."""
+POSITIONS_PER_SITUATION = 32
+"""Half of them for either side."""
 
 
-def face_off(lot: np.random.Generator) -> HockeyPosition:
-    """The puck lies on the middle line, as near to one as to the other."""
-    return HockeyPosition(puck=RigidBody(y=lot.uniform(-2, 2)))
+def face_off(rng: np.random.Generator) -> HockeyPosition:
+    """The puck lies on the middle line, equally far from both players."""
+    return HockeyPosition(puck=RigidBody(y=rng.uniform(-2, 2)))
 
 
-def shooting(lot: np.random.Generator) -> HockeyPosition:
+def shooting(rng: np.random.Generator) -> HockeyPosition:
     """The left player is behind a puck at rest; the other guards the goal from one side."""
-    x, y = lot.uniform(-2.5, -1), lot.uniform(-1.5, 1.5)
-    guard = RigidBody(x=lot.uniform(2.2, 3.2), y=lot.uniform(-1.5, 1.5))
+    x, y = rng.uniform(-2.5, -1), rng.uniform(-1.5, 1.5)
+    guard = RigidBody(x=rng.uniform(2.2, 3.2), y=rng.uniform(-1.5, 1.5))
     return HockeyPosition(left=RigidBody(x=x, y=y), right=guard, puck=RigidBody(x=x + 1, y=y))
 
 
-def defense(lot: np.random.Generator) -> HockeyPosition:
+def defense(rng: np.random.Generator) -> HockeyPosition:
     """A puck flies toward the left goal."""
-    x, y = lot.uniform(0, 2), lot.uniform(-2, 2)
-    way = np.array([-4.25 - x, lot.uniform(-0.7, 0.7) - y])
-    vx, vy = way / np.linalg.norm(way) * lot.uniform(6, 12)
-    left = RigidBody(x=-3.0, y=lot.uniform(-1, 1))
+    x, y = rng.uniform(0, 2), rng.uniform(-2, 2)
+    way = np.array([-4.25 - x, rng.uniform(-0.7, 0.7) - y])
+    vx, vy = way / np.linalg.norm(way) * rng.uniform(6, 12)
+    left = RigidBody(x=-3.0, y=rng.uniform(-1, 1))
     return HockeyPosition(left=left, puck=RigidBody(x=x, y=y, vx=vx, vy=vy))
 
 
-def puck_behind(lot: np.random.Generator) -> HockeyPosition:
-    """The puck lies between the left player and his own goal."""
-    x, y = lot.uniform(-2, -1), lot.uniform(-1.5, 1.5)
+def puck_behind(rng: np.random.Generator) -> HockeyPosition:
+    """The puck lies between the left player and the left goal."""
+    x, y = rng.uniform(-2, -1), rng.uniform(-1.5, 1.5)
     return HockeyPosition(
-        left=RigidBody(x=x, y=y), puck=RigidBody(x=x - 1.2, y=y + lot.uniform(-0.4, 0.4))
+        left=RigidBody(x=x, y=y), puck=RigidBody(x=x - 1.2, y=y + rng.uniform(-0.4, 0.4))
     )
 
 
@@ -56,11 +56,11 @@ SITUATIONS: dict[str, Callable[[np.random.Generator], HockeyPosition]] = {
     "puck_behind": puck_behind,
 }
 START_FORMATS = f"{', '.join(SITUATIONS)} or a .json file of positions in meters"
-"""What can be named."""
+"""Accepted names of starts, for error messages."""
 
 
 def read_starts(rules: Rules, word: str) -> list[Start] | None:
-    """Return the positions of a word, None if it is none of ours."""
+    """Return the starts that `word` names, None if it names none of this game."""
     if word in SITUATIONS:
         positions = [(word, position) for position in situation(word)]
     elif word.endswith(".json"):
@@ -72,16 +72,16 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
 
 
 def situation(name: str) -> list[HockeyPosition]:
-    """Return positions of a situation, always the same, every other one for the right player."""
-    lot = np.random.default_rng(sorted(SITUATIONS).index(name))
-    drawn = [SITUATIONS[name](lot) for _ in range(EACH // 2)]
+    """Return the fixed positions of a situation; every second one is for the right player."""
+    rng = np.random.default_rng(sorted(SITUATIONS).index(name))
+    drawn = [SITUATIONS[name](rng) for _ in range(POSITIONS_PER_SITUATION // 2)]
     return [at for position in drawn for at in (position, turned(position))]
 
 
 def turned(position: HockeyPosition) -> HockeyPosition:
-    """Return the same for the other player: the rink turned half around.
+    """Return the position rotated by 180 degrees.
 
-    A racket's angle counts from its own direction, so that it stays.
+    Angles of rackets stay: they are relative to the racket's direction.
     """
     left, right, puck = map(opposite, (position.right, position.left, position.puck))
     kept = (position.keep[1], position.keep[0])
@@ -89,12 +89,12 @@ def turned(position: HockeyPosition) -> HockeyPosition:
 
 
 def opposite(body: RigidBody) -> RigidBody:
-    """Return where a body is after half a turn."""
+    """Return a body rotated by 180 degrees around the center."""
     return replace(body, x=-body.x, y=-body.y, vx=-body.vx, vy=-body.vy)
 
 
 def start_at(state: State, position: HockeyPosition, name: str) -> Start:
-    """Return a position as a start; the state is only the rink that it is set up on."""
+    """Return a position as a start; `state` is overwritten."""
     try:
         set_position(state, position)
     except (ConfigError, TypeError, ValueError, OverflowError) as error:
@@ -103,7 +103,7 @@ def start_at(state: State, position: HockeyPosition, name: str) -> Start:
 
 
 def read_file(path: Path) -> list[tuple[str, HockeyPosition]]:
-    """Read a list of objects with the fields of `Position`; bodies by the names of theirs."""
+    """Read a list of objects with the fields of `HockeyPosition`; bodies as `RigidBody`."""
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -118,16 +118,16 @@ def read_file(path: Path) -> list[tuple[str, HockeyPosition]]:
 
 
 def read_entry(entry: Any, where: str) -> HockeyPosition:
-    """Read one position; what it does not name is as at a usual start."""
+    """Read one position; missing fields are those of `HockeyPosition()`."""
     known = {field.name for field in fields(HockeyPosition)} - {"winner", "server", "phase"}
-    usual = HockeyPosition()
+    defaults = HockeyPosition()
     given: dict[str, Any] = {}
     for key, value in checked(entry, known, where).items():
         if key in ("left", "right", "puck"):
             numbers = checked(value, {f.name for f in fields(RigidBody)}, f"{where}.{key}")
             for name, number in numbers.items():
                 check_number(number, f"{where}.{key}.{name}")
-            given[key] = replace(getattr(usual, key), **numbers)
+            given[key] = replace(getattr(defaults, key), **numbers)
         elif key in ("keep", "kick"):
             if not isinstance(value, list) or len(value) != 2:
                 raise ConfigError(f"{where}.{key}: a list of two numbers is needed")
@@ -136,11 +136,11 @@ def read_entry(entry: Any, where: str) -> HockeyPosition:
             given[key] = tuple(value)
         else:
             given[key] = value
-    return replace(usual, **given)
+    return replace(defaults, **given)
 
 
 def checked(entry: Any, known: set[str], where: str) -> Mapping[str, Any]:
-    """Return an object whose names are all known."""
+    """Return an object after checking its keys."""
     if not isinstance(entry, dict):
         raise ConfigError(f"{where}: an object is needed, not {entry!r}")
     for key in entry:

@@ -1,10 +1,9 @@
 """Laser hockey in a mirror: top and bottom of the rink are exchanged.
 
-Places and speeds across the rink, angles and spins change their signs, those of the own racket, of
-the other and of the puck; so do the push aside and the torque. No flag breaks this: modes, serves
-and spawns are drawn evenly around the long axis, and divisors do not care for signs. The rules
-compute around a center at (5, 4), so that images agree up to rounding, not to the bit. The scripted
-players brake a little differently to the left and to the right.
+Positions and velocities across the rink, angles and spins of both rackets and the puck change their
+signs; so do the sideways push and the torque. The symmetry holds with all flags: modes, serves and
+spawns are symmetric about the long axis. The rules compute around a center at (5, 4), so images
+agree up to rounding. The scripted players brake slightly differently to the left and right.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sparring.games.rules import Rules
 
 
 def mirror(rules: Rules) -> Mirror:
-    """For either kind of action."""
+    """Return the mirror for continuous or discrete actions."""
     count = len(rules.features)
     signs = tuple(-1 if i in MIRRORED_FEATURES else 1 for i in range(count))
     if rules.box:

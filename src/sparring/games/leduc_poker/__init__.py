@@ -1,4 +1,4 @@
-"""Leduc poker for people: its words, its terminal, its picture, and how it is trained."""
+"""Leduc poker: positions with readable action names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from sparring.games.state import State
 
 RAISE = 2
 MAX_MOVES = 4
-"""Of a round."""
+"""Moves of one betting round."""
 
 
 def read(state: State) -> PokerPosition:
-    """Return a position in words: a call is a check where there is nothing to pay."""
+    """Return the position; a call without a raise to pay is a check."""
     fields = state.fields()
     first, second, table = (RANKS[int(card) // 2] for card in fields["cards"])
     now = int(fields["round"][0])
@@ -28,6 +28,6 @@ def read(state: State) -> PokerPosition:
 
 
 def action_name(before: list[int], action: int) -> str:
-    """Return what an action is called after these moves of its round."""
+    """Return the name of an action after these moves of its round."""
     faced = bool(before) and before[-1] == RAISE
     return ("fold", "call" if faced else "check", "raise")[action]

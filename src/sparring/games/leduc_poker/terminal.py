@@ -1,4 +1,4 @@
-"""Leduc poker as a person plays it."""
+"""Terminal view of Leduc poker."""
 
 from __future__ import annotations
 

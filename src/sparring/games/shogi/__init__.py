@@ -1,4 +1,4 @@
-"""Shogi for people and other programs: SFEN positions, USI moves, perft, and the board as text."""
+"""Shogi: SFEN positions, USI moves, perft, and the board as text."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ START = "lnsgkgsnl/1r5b1/ppppppppp/9/9/9/PPPPPPPPP/1B5R1/LNSGKGSNL b - 1"
 DECLARATIONS = ("OFF", "POINTS27", "POINTS24")
 CLAIMS = (None, "win", "draw")
 BOT_NAMES = {"ab1": "greedy", "greedy1": "greedy"}
-"""Other names of bots: alpha-beta of one ply is what greedy plays."""
+"""Aliases of bots: alpha-beta with one ply plays like greedy."""
 LABELS, SQUARES = 27, 81
 MAX_DEPTH = 64
-"""Of perft, whose counts have 64 bits."""
+"""Maximum depth of perft, whose counts have 64 bits."""
 MIRRORED_LABELS = (0, 2, 1, 4, 3, 5, 7, 6, 9, 8)
 """The ten directions of a move with left and right exchanged."""
 
 
 @dataclass(frozen=True)
 class Camp:
-    """What the side to move can declare."""
+    """Entering-king count of the side to move."""
 
     pieces: int
-    """Own pieces in the other's camp, without the king."""
+    """Its pieces in the other's camp, without the king."""
     points: int
     """Of these pieces and of those in hand: 5 for a rook or bishop, 1 for any other."""
     claim: str | None
@@ -37,7 +37,7 @@ class Camp:
 
 
 def ascii_text(sfen: str) -> str:
-    """Return an SFEN that the native core can be given."""
+    """Return an SFEN after checking that it is ASCII text."""
     if not isinstance(sfen, str):
         raise ConfigError(f"shogi: an SFEN is text, not {sfen!r}")
     if not sfen.isascii():
@@ -54,7 +54,7 @@ def legal_moves(sfen: str) -> dict[str, int]:
 
 
 def perft(sfen: str = START, depth: int = 1) -> int:
-    """Count the legal sequences of `depth` moves; repetition and declaration end nothing here."""
+    """Count the legal sequences of `depth` moves, ignoring repetition and declaration."""
     if not 0 <= depth <= MAX_DEPTH:
         raise ConfigError(f"shogi: depth={depth} is outside 0..{MAX_DEPTH}")
     try:
@@ -75,7 +75,7 @@ def divide(sfen: str, depth: int) -> dict[str, int]:
 
 
 def camp(sfen: str, declaration: str = "POINTS27") -> Camp:
-    """Return what the side to move has in the other's camp, and whether it may declare."""
+    """Return the entering-king count of the side to move, and whether it may declare."""
     if declaration not in DECLARATIONS:
         raise ConfigError(
             f"declaration={declaration!r} is unknown{suggestion(declaration, DECLARATIONS)}"
@@ -97,18 +97,18 @@ def load_sfen(
 
 
 def set_sfen(state: State, sfen: str) -> None:
-    """Continue from a position, with no memory of what was before. A bad one changes nothing."""
+    """Continue from a position without history. An invalid SFEN changes nothing."""
     error = state.set_up([ord(letter) for letter in ascii_text(sfen)])
     if error:
         raise ConfigError(f"shogi: {error}")
 
 
 STARTS = {"sfen": set_sfen}
-"""What `sparring.new_state` takes for this game, and who reads it."""
+"""Keyword arguments of `sparring.new_state` for this game, and their setters."""
 
 
 def read_sfen(state: State) -> str:
-    """Return where a game stands."""
+    """Return the position as SFEN."""
     return state.native.text(-1)
 
 
@@ -118,7 +118,7 @@ def moves(state: State) -> dict[str, int]:
 
 
 def usi(state: State, action: int) -> str:
-    """Return a legal action as a USI move. The board decides where a move starts."""
+    """Return a legal action as a USI move."""
     for move, number in moves(state).items():
         if number == action:
             return move
@@ -154,7 +154,7 @@ def mirrored_action(action: int) -> int:
 
 
 def text_view(state: State, viewer: int | None = None) -> str:
-    """Show the board as Black sees it, hands beside it. Nothing is hidden."""
+    """Return the board as Black sees it, with hands, as text. Nothing is hidden."""
     board, _, hands, _ = read_sfen(state).split()
     lines = ["   9  8  7  6  5  4  3  2  1"]
     for rank, row in zip("abcdefghi", board.split("/"), strict=True):
@@ -165,7 +165,7 @@ def text_view(state: State, viewer: int | None = None) -> str:
 
 
 def headline(state: State) -> str:
-    """Say whose turn it is, or how the game ended."""
+    """Return the side to move, or the end of the game, as one line."""
     _, side, _, number = read_sfen(state).split()
     if state.over:
         return f"over after {int(number) - 1} moves: {state.end}"
@@ -173,7 +173,7 @@ def headline(state: State) -> str:
 
 
 def board_of(state: State) -> dict[str, str]:
-    """Return what stands on each square as SFEN writes it, "." where nothing does."""
+    """Return the SFEN piece on each square, "." for empty ones."""
     rows = read_sfen(state).split()[0].split("/")
     return {
         f"{9 - column}{rank}": cell

@@ -12,7 +12,7 @@ from sparring.games.shogi.line import (
     MoveLine,
     follow,
     moved_piece,
-    said_of,
+    record_error,
     sfen_of,
     square_name,
     square_numbers,
@@ -44,7 +44,7 @@ TIME = re.compile(r"T[0-9]+(\.[0-9]+)?")
 EMPTY = " * "
 WIDTH = 9 * len(EMPTY)
 UNSPLIT = "'$N"
-"""Lines in which a comma is text and not the beginning of another statement."""
+"""First characters of lines in which a comma does not separate statements."""
 
 
 def write_csa(record: GameRecord) -> str:
@@ -62,7 +62,7 @@ def write_csa(record: GameRecord) -> str:
 
 
 def csa_move(line: MoveLine, move: str) -> str:
-    """Return a move with the piece that it becomes."""
+    """Return a move as CSA: origin, target, and the piece after the move."""
     piece = moved_piece(line, move)
     if "*" in move:
         origin, to = "00", move[2:4]
@@ -105,11 +105,11 @@ def read_csa(text: str, before: int = 0) -> GameRecord:
                 reader.take(statement.rstrip())
         return reader.record()
     except SparringError as error:
-        raise said_of(number, reader.line, error) from None
+        raise record_error(number, reader.line, error) from None
 
 
 class CsaReader:
-    """Takes one statement after the other."""
+    """Reads a record statement by statement."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
@@ -141,7 +141,9 @@ class CsaReader:
     def head(self, statement: str) -> None:
         """Read a name or a part of the position."""
         if self.line is not None:
-            raise ConfigError(f"{statement!r} has to stand before the line that says who begins")
+            raise ConfigError(
+                f"{statement!r} must come before the line + or - that names the side to begin"
+            )
         if statement.startswith("P"):
             self.place(statement)
             return
@@ -152,7 +154,7 @@ class CsaReader:
     def begin(self, statement: str) -> None:
         """Set up the position where the moves begin."""
         if self.line is not None:
-            raise ConfigError("a second line + or - that tells who begins")
+            raise ConfigError("a second line + or - that names the side to begin")
         self.start = sfen_of(self.squares, self.hands, SIDES.index(statement))
         self.line = MoveLine(self.start)
 
@@ -191,7 +193,7 @@ class CsaReader:
         self.squares[square] = piece
 
     def take_away(self, rest: str) -> None:
-        """Remove the pieces that one side does without."""
+        """Remove the pieces of a handicap."""
         for file, rank, code in listed(rest):
             if "0" in (file, rank):
                 raise ConfigError(f"there is no square {file}{rank}")
@@ -216,7 +218,7 @@ class CsaReader:
 
     def move(self, statement: str) -> None:
         if self.line is None:
-            raise ConfigError("a move before the line + or - that says who begins")
+            raise ConfigError("a move before the line + or - that names the side to begin")
         if self.end:
             raise ConfigError(f"{statement} follows the end of the game")
         found = MOVE.fullmatch(statement)
@@ -238,7 +240,7 @@ class CsaReader:
         if 0 in (file, rank):
             raise ConfigError(f"there is no square {file}{rank}")
         origin = square_name(file, rank)
-        was = self.line.own_piece(origin)
+        was = self.line.movers_piece(origin)
         if not was or became not in (was, f"+{was}"):
             raise ConfigError(f"no {CODES[became]} can come from {file}{rank}")
         return f"{origin}{to}{'+' if became != was else ''}"
@@ -246,7 +248,7 @@ class CsaReader:
     def finish(self, word: str) -> None:
         """Read how the game ended."""
         if self.line is None:
-            raise ConfigError("an end before the line + or - that says who begins")
+            raise ConfigError("an end before the line + or - that names the side to begin")
         if self.end:
             raise ConfigError(f"{word} follows the end of the game")
         if word == "%ILLEGAL_MOVE":
@@ -258,7 +260,7 @@ class CsaReader:
 
     def record(self) -> GameRecord:
         if self.line is None:
-            raise ConfigError("the record does not say who begins; a line + or - is missing")
+            raise ConfigError("the line + or - that names the side to begin is missing")
         black, white = (self.names.get(sign, "") for sign in SIDES)
         moves, actions = tuple(self.line.moves), tuple(self.line.actions)
         return GameRecord(moves, self.start, black, white, self.end, actions)

@@ -1,4 +1,4 @@
-"""Records of Shogi as games to learn from."""
+"""Records of Shogi as demonstrations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from sparring.games.shogi.line import BROKEN_BY, GameRecord, next_side
 from sparring.games.shogi.records import load_records
 
 FILES = (".kif", ".kifu", ".csa", ".usi")
-"""How the files end that are read; whatever their ending, the text decides which of them it is."""
+"""Suffixes of files to read; the text decides the format, not the suffix."""
 LOST = ("resignation", "checkmate", "time")
 """Ends in which the side to move has lost."""
 DRAWN = ("repetition", "draw")
 RESULT = "result"
-"""The part of the reward that the end of a game is."""
+"""The reward part for the result of a game."""
 
 
 def read_demonstrations(rules: Rules, path: Path) -> Iterator[Demonstration]:
@@ -28,7 +28,7 @@ def read_demonstrations(rules: Rules, path: Path) -> Iterator[Demonstration]:
 
 
 def demonstration_of(rules: Rules, record: GameRecord, source: str) -> Demonstration:
-    """Return a record that was read from a file as a game to learn from."""
+    """Return a record from a file as a demonstration."""
     usual = record.start.split()[:3] == shogi.START.split()[:3]
     setup = () if usual else tuple(ord(letter) for letter in record.start)
     result = result_of(record)
@@ -46,7 +46,7 @@ def demonstration_of(rules: Rules, record: GameRecord, source: str) -> Demonstra
 
 
 def result_of(record: GameRecord) -> tuple[float, float] | None:
-    """What Black and White get for the end of a game, None if it was not played to one."""
+    """Return the rewards of Black and White, None if the game has no result."""
     if record.end in DRAWN:
         return 0.0, 0.0
     side = next_side(record)

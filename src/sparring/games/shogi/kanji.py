@@ -9,7 +9,7 @@ KANJI = {
     **{"P": "歩", "L": "香", "N": "桂", "S": "銀", "G": "金", "B": "角", "R": "飛", "K": "玉"},
     **{"+P": "と", "+L": "杏", "+N": "圭", "+S": "全", "+B": "馬", "+R": "龍"},
 }
-"""One sign per piece, as boards in text have them."""
+"""One character per piece."""
 WIDE_DIGITS = "１２３４５６７８９"
 RANK_SIGNS = "一二三四五六七八九"
 BLACK, WHITE = "☗", "☖"

@@ -1,4 +1,4 @@
-"""Records of Shogi in KIF, the format of most Japanese programs and servers: names, writing."""
+"""Writes records of Shogi in KIF, the format of most Japanese programs and servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HANDICAPS = {
 }
 """Named start positions; with a handicap White begins."""
 MOVE_NAMES = {**KANJI, "+L": "成香", "+N": "成桂", "+S": "成銀"}
-"""As moves name the pieces; boards have one sign for each."""
+"""Names of pieces in moves; boards have one character for each."""
 PIECES = {name: piece for names in (KANJI, MOVE_NAMES) for piece, name in names.items()}
 PIECES |= {"王": "K", "竜": "+R"}
 END_WORDS = {
@@ -96,7 +96,7 @@ def kanji_number(number: int) -> str:
 
 
 def kif_move(line: MoveLine, move: str, before: str) -> str:
-    """Return a move; one to the square of the move before says so."""
+    """Return a move as KIF; a repeated target square is written 同."""
     to = move[2:4]
     file, rank = square_numbers(to)
     place = f"{SAME}　" if to == before else f"{WIDE_DIGITS[file - 1]}{RANK_SIGNS[rank - 1]}"
@@ -108,7 +108,7 @@ def kif_move(line: MoveLine, move: str, before: str) -> str:
 
 
 def end_word(record: GameRecord) -> str:
-    """Return how a game ended; breaches are told from the side to move."""
+    """Return the end of a game; rule violations are relative to the side to move."""
     if record.end in BROKEN_BY:
         mine = BROKEN_BY.index(record.end) == next_side(record)
         return SIDE_TO_MOVE_BROKE if mine else OTHER_SIDE_BROKE

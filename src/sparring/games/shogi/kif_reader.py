@@ -1,4 +1,4 @@
-"""Records of Shogi in KIF as other programs write them, read line by line."""
+"""Reads records of Shogi in KIF as other programs write them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,14 @@ from sparring.games.shogi.kif import (
     SIDES,
     WORD_ENDS,
 )
-from sparring.games.shogi.line import BROKEN_BY, GameRecord, MoveLine, said_of, sfen_of, square_name
+from sparring.games.shogi.line import (
+    BROKEN_BY,
+    GameRecord,
+    MoveLine,
+    record_error,
+    sfen_of,
+    square_name,
+)
 
 GAP = r"[\s　]*"
 KNOWN_HEADER = re.compile(r"(先手|後手|下手|上手|手合割)(の持駒)?[：:](.*)")
@@ -52,11 +59,11 @@ def read_kif(text: str) -> GameRecord:
                 reader.take(line.rstrip())
         return reader.record()
     except SparringError as error:
-        raise said_of(number, reader.line, error) from None
+        raise record_error(number, reader.line, error) from None
 
 
 class KifReader:
-    """Takes one line after the other."""
+    """Reads a record line by line."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -88,7 +95,7 @@ class KifReader:
             raise ConfigError(f"{text!r} is no line of a KIF")
 
     def once(self, what: str) -> None:
-        """Refuse what stands twice or comes too late."""
+        """Refuse a header that is repeated or follows the moves."""
         if self.line is not None:
             raise ConfigError(f"{what} has to stand before the moves")
         if what in self.seen:
@@ -142,7 +149,7 @@ class KifReader:
         return start
 
     def board(self) -> str:
-        """Return the position that was drawn."""
+        """Return the position of the board."""
         if len(self.rows) != 9:
             raise ConfigError(f"the board has {len(self.rows)} rows, not 9")
         squares = {}
@@ -175,7 +182,7 @@ class KifReader:
             raise ConfigError(f"{text!r} is no move such as ７六歩(77)")
 
     def check_number(self, line: MoveLine, number: int) -> None:
-        """Refuse a move out of order. After a drawn board programs count from 1 or go on."""
+        """Refuse a move out of order. After a board, numbers start at 1 or continue."""
         if not line.moves and number == self.moves_before + 1:
             self.first = number
         elif not line.moves:
@@ -198,7 +205,7 @@ class KifReader:
                 raise ConfigError(f"{text!r}: a dropped piece is not promoted")
             return f"{piece}*{to}"
         origin = square_name(int(file), int(rank))
-        if line.own_piece(origin) != piece:
+        if line.movers_piece(origin) != piece:
             raise ConfigError(f"{text!r}: there is no {name} on {file}{rank}")
         move = f"{origin}{to}"
         if promotes == "不成" and f"{move}+" not in shogi.moves(line.state):

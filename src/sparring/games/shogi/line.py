@@ -1,4 +1,4 @@
-"""A game of Shogi as records keep it, and a game that is followed move by move."""
+"""Records of Shogi games, and replaying them move by move."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from sparring.errors import ConfigError
 from sparring.games import shogi
 from sparring.games.rules import Rules
-from sparring.games.shogi.protocol import ENDS_THAT_OTHERS_DECIDE, lasting, replay
+from sparring.games.shogi.protocol import REFEREE_ENDS, replay, without_referee_ends
 
 BROKEN_BY = ("black broke the rules", "white broke the rules")
 ENDS = (
     *("", "resignation", "checkmate", "repetition", "declaration", "draw", "time", "interrupted"),
     *BROKEN_BY,
 )
-"""How a game ended; "" if the record does not say."""
+"""Ends of games; "" if unknown."""
 RANKS = "abcdefghi"
 BREAKING = ("Cc", "Cs", "Zl", "Zp")
 """Kinds of characters that end a line or cannot be written."""
@@ -25,18 +25,18 @@ BREAKING = ("Cc", "Cs", "Zl", "Zp")
 
 @dataclass(frozen=True)
 class GameRecord:
-    """A game as files keep it."""
+    """A recorded game."""
 
     moves: tuple[str, ...] = ()
     """USI moves."""
     start: str = shogi.START
-    """An SFEN; it is kept as `read_sfen` writes it."""
+    """An SFEN, normalized by `read_sfen`."""
     black: str = ""
     white: str = ""
     end: str = ""
     """One of `ENDS`."""
     actions: tuple[int, ...] = field(default=(), compare=False, repr=False)
-    """The moves as the rules number them, where a file was read."""
+    """The moves as actions, if the record was read from a file."""
 
     def __post_init__(self) -> None:
         if self.end not in ENDS:
@@ -48,13 +48,13 @@ class GameRecord:
 
 
 class MoveLine:
-    """A game that is followed move by move; nothing but mate ends it, as files say how it ended."""
+    """A game replayed move by move. Only mate ends it; other ends come from the record."""
 
     def __init__(self, start: str) -> None:
-        self.state = replay(lasting(Rules("shogi")), start, ())
+        self.state = replay(without_referee_ends(Rules("shogi")), start, ())
         self.moves: list[str] = []
         self.actions: list[int] = []
-        """The same, as the rules number them."""
+        """The moves as actions."""
 
     @property
     def side(self) -> int:
@@ -62,13 +62,13 @@ class MoveLine:
         return "bw".index(shogi.read_sfen(self.state).split()[1])
 
     def piece(self, square: str) -> str:
-        """Return what stands on a square as SFEN writes it, "." if nothing does."""
+        """Return the SFEN piece on a square, "." if it is empty."""
         file, rank = square_numbers(square)
         row = shogi.read_sfen(self.state).split("/")[rank - 1].split()[0]
         return shogi.cells(row)[9 - file]
 
-    def own_piece(self, square: str) -> str:
-        """Return what the side to move has on a square, as a capital; "" if nothing."""
+    def movers_piece(self, square: str) -> str:
+        """Return the mover's piece on a square in upper case, "" if there is none."""
         piece = self.piece(square)
         mine = piece[-1].isupper() if self.side == 0 else piece[-1].islower()
         return piece.upper() if mine else ""
@@ -77,19 +77,19 @@ class MoveLine:
         """Play a legal USI move."""
         action = shogi.action_of(self.state, move)
         self.state.apply(action)
-        if self.state.end in ENDS_THAT_OTHERS_DECIDE:
+        if self.state.end in REFEREE_ENDS:
             shogi.set_sfen(self.state, shogi.read_sfen(self.state))
         self.moves.append(move)
         self.actions.append(action)
 
 
 def moved_piece(line: MoveLine, move: str) -> str:
-    """Return what a legal move moves or drops, as a capital letter with + if promoted."""
-    return move[0] if "*" in move else line.own_piece(move[:2])
+    """Return the piece that a legal move moves or drops, in upper case, with + if promoted."""
+    return move[0] if "*" in move else line.movers_piece(move[:2])
 
 
 def follow(record: GameRecord) -> Iterator[tuple[MoveLine, str]]:
-    """Yield each move, which is legal, with the game before it."""
+    """Yield each move with the game before it; illegal moves raise."""
     line = MoveLine(record.start)
     for move in record.moves:
         shogi.action_of(line.state, move)
@@ -97,8 +97,8 @@ def follow(record: GameRecord) -> Iterator[tuple[MoveLine, str]]:
         line.play(move)
 
 
-def said_of(number: int, line: MoveLine | None, error: Exception) -> ConfigError:
-    """Say where in a file something is wrong: its line, and which move was due there."""
+def record_error(number: int, line: MoveLine | None, error: Exception) -> ConfigError:
+    """Return an error with the line in the file and the number of the next move."""
     move = f" (move {len(line.moves) + 1})" if line else ""
     return ConfigError(f"line {number}: {error}{move}")
 

@@ -95,7 +95,6 @@ def hand(pieces: str, side: str) -> list[str]:
 def text(
     x: float, y: float, words: str, *, size: int, color: str = INK, anchor: str = "middle"
 ) -> str:
-    """Return a line of writing."""
     return (
         f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{color}" text-anchor="{anchor}">'
         f"{escape(words)}</text>"

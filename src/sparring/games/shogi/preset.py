@@ -5,11 +5,11 @@ from typing import Any
 PRESET: dict[str, Any] = {
     "minutes": 30.0,
     "opponents": ("self=1", "random=0.3"),
-    # Games are long, and what was captured says early who is ahead; all pieces together stay
-    # worth less than the game, or it would rather go on collecting.
+    # Games are long, and captures predict the winner early. All pieces together are worth less
+    # than a win; otherwise the agent would collect pieces instead of winning.
     "set": ("material=0.05",),
     "net": {"kind": "residual", "channels": 24, "blocks": 2},
-    # Without a discount nothing is gained by winning soon, and won games go on and on.
+    # Without a discount an early win is worth no more than a late one, and won games drag on.
     "collect": {"games": 128, "steps": 32},
     "ppo": {"epochs": 2, "minibatch": 512, "gamma": 0.99},
     "eval": {

@@ -1,4 +1,4 @@
-"""The text that USI engines and the programs that run them exchange: positions, scores, names."""
+"""USI protocol: positions and scores as text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ MAX_PLIES = 10_000
 PONANZA = 600.0
 """Centipawns per unit of log odds, as Shogi engines commonly scale their scores."""
 MAX_CERTAIN = 0.9999
-"""Values beyond it would make scores that look like mates."""
+"""Larger values would give scores that look like mates."""
 SFEN_FIELDS = (3, 4)
 """Board, side and hands; the move number may be missing."""
-ENDS_THAT_OTHERS_DECIDE = ("repetition", "perpetual check")
+REFEREE_ENDS = ("repetition", "perpetual check")
 
 
 def read_position(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -39,18 +39,18 @@ def read_position(words: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def position_line(start: str, moves: Iterable[str]) -> str:
-    """Return the command that tells an engine where the game stands and how it came there."""
-    place = "startpos" if start == shogi.START else f"sfen {start}"
-    return " ".join(["position", place, *(("moves", *played) if (played := list(moves)) else ())])
+    """Return the USI command `position` with start and moves."""
+    origin = "startpos" if start == shogi.START else f"sfen {start}"
+    return " ".join(["position", origin, *(("moves", *played) if (played := list(moves)) else ())])
 
 
-def lasting(rules: Rules) -> Rules:
-    """Return the rules without what only a referee may end a game by."""
+def without_referee_ends(rules: Rules) -> Rules:
+    """Return the rules without the ends that the referee decides."""
     return rules.changed({"declaration": "OFF", "max_plies": MAX_PLIES, "skip_forced": 0})
 
 
 def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> State:
-    """Return the position after some moves. A referee who lets repetitions pass is followed."""
+    """Return the position after some moves; repetitions do not end the game."""
     state = new_state(rules, seed=seed)
     shogi.set_sfen(state, start)
     for move in moves:
@@ -60,12 +60,12 @@ def replay(rules: Rules, start: str, moves: Iterable[str], *, seed: int = 0) -> 
 
 def play_on(state: State, move: str) -> None:
     shogi.play(state, move)
-    if state.end in ENDS_THAT_OTHERS_DECIDE:
+    if state.end in REFEREE_ENDS:
         shogi.set_sfen(state, shogi.read_sfen(state))
 
 
 def game_seed(seed: int, number: int) -> int:
-    """Return the seed of one game of many; those of neighboring seeds have none in common."""
+    """Return the seed of one game of a series; series of different seeds are independent."""
     return int.from_bytes(hashlib.sha256(f"{seed} {number}".encode()).digest()[:8], "big")
 
 

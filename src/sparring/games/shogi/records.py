@@ -17,7 +17,7 @@ from sparring.games.shogi.csa import read_csa, write_csa
 from sparring.games.shogi.kif import write_kif
 from sparring.games.shogi.kif_reader import read_kif
 from sparring.games.shogi.line import BROKEN_BY, ENDS, GameRecord, MoveLine
-from sparring.games.shogi.protocol import lasting, position_line, read_position, replay
+from sparring.games.shogi.protocol import position_line, read_position, replay, without_referee_ends
 from sparring.games.state import State
 
 __all__ = [
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 ENCODINGS = {".kif": "cp932", ".kifu": "utf-8", ".csa": "utf-8", ".usi": "utf-8"}
-"""What each kind of file is written in. Any of them is read in both."""
+"""Encodings for writing. Reading accepts UTF-8 and Shift JIS for all."""
 CSA_LINE = re.compile(r"^(V[123]|PI|P[1-9+-]|N[+-]|[+-](\d{4}[A-Z]{2})?(,|$))", re.M)
 KIF_LINE = re.compile(r"^\s*(手数|手合割|[先後上下]手|\||[0-9]+\s+\S)", re.M)
 USI_LINE = re.compile(r"^\s*(position|startpos|sfen)\b")
@@ -58,7 +58,7 @@ def record_game(
 
 
 def end_of(state: State) -> str:
-    """Return how a game ended in the words of records."""
+    """Return the end of a game as one of `ENDS`."""
     if state.end == "perpetual check":
         return BROKEN_BY[state.scores.index(min(state.scores))]
     if state.end == "declaration":
@@ -69,7 +69,7 @@ def end_of(state: State) -> str:
 
 def replay_record(record: GameRecord) -> State:
     """Return the last position of a record."""
-    return replay(lasting(Rules("shogi")), record.start, record.moves)
+    return replay(without_referee_ends(Rules("shogi")), record.start, record.moves)
 
 
 def write_usi(record: GameRecord) -> str:
@@ -111,7 +111,7 @@ def load_record(path: str | Path) -> GameRecord:
 
 
 def load_text(path: str | Path) -> str:
-    """Return what a file says, in UTF-8 or Shift JIS."""
+    """Return the text of a file in UTF-8 or Shift JIS."""
     try:
         raw = Path(path).read_bytes()
     except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ def read_usi_line(text: str, before: int) -> GameRecord:
 
 
 def save_record(record: GameRecord, path: str | Path) -> None:
-    """Write a file of the kind that its name ends in: the whole of it or nothing."""
+    """Write a file atomically; its suffix decides the format."""
     target = Path(path)
     if target.suffix not in ENCODINGS:
         raise ConfigError(f"{target} has to end in {', '.join(ENCODINGS)}")

@@ -1,4 +1,4 @@
-"""Where games of Shogi begin: positions by SFEN."""
+"""Starts of Shogi: positions by SFEN."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from sparring.games.starts import STARTS_SUFFIX, Start, read_content_lines, save
 from sparring.games.state import State, new_state
 
 START_FORMATS = "a file of SFEN lines, sfen:POSITION"
-"""What can be named."""
+"""Accepted names of starts, for error messages."""
 PREFIX = "sfen:"
 
 
 def read_starts(rules: Rules, word: str) -> list[Start] | None:
-    """Return the positions of a word, None if it is none of ours."""
+    """Return the starts that `word` names, None if it names none of this game."""
     state = new_state(rules)
     if word.startswith(PREFIX):
         return [start_at(state, word.removeprefix(PREFIX), word)]
@@ -33,6 +33,6 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
 
 
 def start_at(state: State, sfen: str, name: str) -> Start:
-    """Return a position as a start; the state is only the board that it is set up on."""
+    """Return a position as a start; `state` is overwritten."""
     set_sfen(state, sfen.strip().removeprefix("sfen ").strip())
     return Start(saved_position(state), name=name)

@@ -1,8 +1,8 @@
 """Shogi in a mirror: left and right of the board are exchanged, file 1 for file 9.
 
-Pieces move alike to both sides, and both seats see the board from their own end, so that the image
-is the same for both. No flag breaks this. The start is not its own image (rook and bishop): images
-are positions that could be played, but a game from the start seldom comes near them.
+Moves are symmetric, and both seats see the board from their side, so both have the same mirror.
+The symmetry holds with all flags. The start is not symmetric (rook and bishop): images are legal
+positions, but games from the start seldom reach them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sparring.games.shogi import SQUARES, mirrored_action, mirrored_square
 
 
 def mirror(rules: Rules) -> Mirror:
-    """For both kinds of observation: planes of 81 squares change places, other numbers stay."""
+    """Return the mirror: planes of 81 squares are mirrored, other features stay."""
     features: list[int] = []
     for block in rules.blocks:
         squares = len(block.columns) == SQUARES

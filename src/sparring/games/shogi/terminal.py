@@ -1,4 +1,4 @@
-"""Shogi as a person plays it: moves in USI, the board in letters or kanji."""
+"""Terminal view of Shogi: moves in USI, the board in letters or kanji."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Files count from the right, ranks go down from a. Capital letters are Black's, +
 Type a move or its beginning.
   v  the board with kanji, or with letters again"""
 KEYS = HELP.partition("\n")[2]
-"""Without the line on how choices are typed."""
+"""The help without its first line, which explains numbered choices."""
 
 
 class ShogiTerminal(Terminal):
@@ -35,7 +35,7 @@ class ShogiTerminal(Terminal):
         return kanji_text(state) if self.kanji else state.text()
 
     def next_view(self) -> bool:
-        """Exchange letters and kanji."""
+        """Switch between letters and kanji."""
         self.kanji = not self.kanji
         return True
 
@@ -44,7 +44,7 @@ class ShogiTerminal(Terminal):
         return f"you ({color})" if seat == self.person else color
 
     def choices(self, state: State) -> list[ActionChoice]:
-        """Return the legal moves by piece, each as it is typed."""
+        """Return the legal moves in USI, sorted by piece."""
         squares = shogi.board_of(state)
         found = [
             ActionChoice(action, move, f"{move} {piece_of(move, squares)}")
@@ -63,22 +63,21 @@ class ShogiTerminal(Terminal):
     def match(
         self, state: State, typed: str, choices: Sequence[ActionChoice]
     ) -> list[ActionChoice]:
-        """Read a move or its beginning; there are too many to number them."""
+        """Match a move or its prefix; there are too many moves to number them."""
         word = typed.strip().lower()
         exact = [choice for choice in choices if choice.short.lower() == word]
         return exact or [choice for choice in choices if choice.short.lower().startswith(word)]
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
-        """Say the move."""
         move = shogi.usi(before, action)
         return [f"{self.name(before.seat)}: {move} {piece_of(move, shogi.board_of(before))}"]
 
     def help(self) -> str:
-        """Return the rules in short and the keys."""
+        """Return a summary of the rules, and the keys."""
         return f"{RULES}\n{KEYS}"
 
     def result(self, state: State) -> str:
-        """Return the last board and who has won."""
+        """Return the final board and the winner."""
         mine = state.scores[self.person]
         verdict = "you win" if mine > 0 else "you lose" if mine < 0 else "a draw"
         return f"{self.show(state)}\n{state.end}: {verdict}"

@@ -1,4 +1,4 @@
-"""Skull King for people: card names, set positions, and the table as text."""
+"""Skull King: card names, positions to load and read, and the table as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHARES = ("bid_kept", "bid_kept_early", "bid_kept_mid", "bid_kept_late")
 CARDS = 74
 TIGRESS = 71
 TIGRESS_AS_PIRATE, TIGRESS_AS_ESCAPE = TIGRESS + 1, CARDS + 1
-"""Tokens: a card that lies on the table is 1 + its id, with two ways to lay the Tigress."""
+"""Tokens: a card on the table is 1 + its id; the Tigress has one for each way to play it."""
 SUITS = ("black", "green", "purple", "yellow")
 PHASES = ("bid", "cannon", "play", "rosie", "discard", "wager", "harry", "over")
 LOADS = ("grapeshot", "cannonball")
@@ -54,7 +54,7 @@ def show_cards(cards: Iterable[int]) -> str:
 
 
 def show_card_ranges(cards: Sequence[int]) -> str:
-    """Return cards by their short names with runs drawn together, such as "G2-G9"."""
+    """Return the short names of cards, runs abbreviated as in "G2-G9"."""
     words: list[str] = []
     start = 0
     for at, card in enumerate(cards):
@@ -73,7 +73,7 @@ def hand(state: State, seat: int) -> list[int]:
 
 
 def game_length(rules: Rules) -> int | None:
-    """Return how many decisions every game has, None where that depends on the play."""
+    """Return the number of decisions of every game, None if it varies."""
     config = rules.config
     if rules.skip_forced or config["abilities"] or config["episode"] == "ROUND":
         return None
@@ -146,7 +146,7 @@ class SkullKingPosition:
     by_seat: dict[str, list[int]]
     """bid, won, bonus, total, wager, cannon, void_suits, and last_* of the finished round."""
     loot: list[tuple[int, int]]
-    """Alliances: who played the Loot, who won the trick."""
+    """Alliances: (seat that played the Loot, seat that won the trick)."""
 
 
 def read(state: State) -> SkullKingPosition:
@@ -210,8 +210,8 @@ def text_view(state: State, viewer: int | None = None) -> str:
 
 
 def headline(at: SkullKingPosition) -> str:
-    """Say where in the game this is."""
-    where = f"Round {at.round} of {at.rounds}, {at.cards} card{'s' * (at.cards != 1)} each"
+    """Return round and phase as one line."""
+    progress = f"Round {at.round} of {at.rounds}, {at.cards} card{'s' * (at.cards != 1)} each"
     doing = {
         "bid": "bidding",
         "cannon": "loading",
@@ -222,11 +222,11 @@ def headline(at: SkullKingPosition) -> str:
         "harry": "Harry's winner may change the bid",
         "over": "the game is over",
     }
-    return f"{where}: {doing[at.phase]}"
+    return f"{progress}: {doing[at.phase]}"
 
 
 def seat_table(state: State, at: SkullKingPosition, viewer: int | None) -> list[str]:
-    """Return one line per seat with its public numbers, and the secret ones the viewer has."""
+    """Return one line per seat: public numbers, and hidden ones that the viewer knows."""
     lines = ["        bid won bonus score  played"]
     per = at.by_seat
     for seat in range(at.seats):
@@ -261,14 +261,14 @@ def seat_notes(state: State, at: SkullKingPosition, seat: int, viewer: int | Non
 
 
 def bid_is_known(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> bool:
-    """Whether a seat has bid and the viewer may know what."""
+    """Whether a seat has bid and the viewer may know the bid."""
     placed = seat < at.players and at.by_seat["bid"][seat] >= 0
     revealed = at.phase != "bid" or bool(state.rules.config["open_bids"])
     return placed and (revealed or viewer is None or seat == viewer)
 
 
 def load_is_known(state: State, at: SkullKingPosition, seat: int, viewer: int | None) -> bool:
-    """Whether a seat has chosen a load and the viewer may know which."""
+    """Whether a seat has chosen a load and the viewer may know it."""
     if not state.rules.config["cannonball"] or at.phase == "bid" or seat >= at.players:
         return False
     if at.phase != "cannon":
@@ -278,7 +278,7 @@ def load_is_known(state: State, at: SkullKingPosition, seat: int, viewer: int | 
 
 
 def show_trick(state: State, at: SkullKingPosition, viewer: int | None) -> list[str]:
-    """Return the cards of the trick, who wins it so far, and what has to be followed."""
+    """Return the cards of the trick, its current winner, and the suit to follow."""
     laid = [f"{seat_name(at, seat, viewer)} {token_short_name(t)}" for seat, t in at.trick]
     winner = winning_seat(state, at)
     wins = "nobody wins" if winner is None else f"{token_short_name(dict(at.trick)[winner])} wins"
@@ -287,7 +287,7 @@ def show_trick(state: State, at: SkullKingPosition, viewer: int | None) -> list[
 
 
 def winning_seat(state: State, at: SkullKingPosition) -> int | None:
-    """Return who would win the trick now. Public, so any seat's observation tells it."""
+    """Return the current winner of the trick. It is public: all observations contain it."""
     seen = dict(zip((f.name for f in state.rules.features), state.observe(0), strict=True))
     winners = [seat for seat in range(at.seats) if seen[f"seat[{seat}].wins trick now"]]
     return winners[0] if winners else None

@@ -1,4 +1,4 @@
-"""The cards of Skull King as shapes: a color, letters, and on large ones a sign for each kind."""
+"""Shapes of Skull King cards: a color, letters, and on large cards a symbol of the kind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DARK = ("B", "G", "P", "Pi", "SK", "KR")
 """Kinds whose letters are white."""
 HAND_CARD, TABLE_CARD = (34.0, 27.0), (48.0, 64.0)
 SIGN_Y = 13.0
-"""How far the middle of a sign is above that of its card."""
+"""Height of a symbol's center above the card's center."""
 AREAS: dict[str, tuple[tuple[Point, ...], ...]] = {
     "G": (((-9, -7), (9, -7), (0, 9)),),
     "P": (((0, -10), (9, 0), (0, 10), (-9, 0)),),
@@ -46,7 +46,7 @@ STROKES: dict[str, tuple[tuple[Point, ...], ...]] = {
     "E": (((-8, -9), (-8, 9)),),
 }
 RINGS = {"L": ((-7, 5), (7, 5)), "KR": ((0, 9), (0, 4)), "WW": ((0, 9),)}
-"""Across, and radius: coins, an eye, a mouth."""
+"""(x, radius) of circles: coins, an eye, a mouth."""
 LEGEND = (
     "B black (trump), G green, P purple, Y yellow; M mermaid, Pi pirate, SK Skull King",
     "T Tigress (TP as pirate, TE as escape), E escape, L loot, KR Kraken, WW White Whale",
@@ -72,7 +72,7 @@ def small_face(card: int) -> Shapes:
 
 
 def table_card(token: int, at: Point, *, wins: bool) -> ShapeGroup:
-    """Return a card of the trick; the one that takes it has a golden edge."""
+    """Return a card of the trick; the winning card has a golden edge."""
     return ShapeGroup(parts=large_face(token, wins), at=at, key=f"table {token}")
 
 
@@ -87,7 +87,7 @@ def large_face(token: int, wins: bool) -> Shapes:
 
 
 def sign(kind: str, ink: str) -> Iterator[Shape]:
-    """Yield what tells a kind apart without its color, in the upper half of a card."""
+    """Yield the symbol of a kind, in the upper half of a card."""
     for area in AREAS.get(kind, ()):
         yield Polygon(points=lifted(area), fill=ink)
     for stroke in STROKES.get(kind, ()):
@@ -99,5 +99,5 @@ def sign(kind: str, ink: str) -> Iterator[Shape]:
 
 
 def lifted(points: tuple[Point, ...]) -> tuple[Point, ...]:
-    """Return points around the middle of a sign where it is on a card."""
+    """Return the points of a symbol, moved to its place on the card."""
     return tuple((x, y + SIGN_Y) for x, y in points)

@@ -9,7 +9,7 @@ from sparring.games.rules import Rules
 from sparring.games.skull_king import card_short_name
 
 CARDS, SEATS = 74, 8
-"""Of the state: bits of a hand, and hands."""
+"""Bits per hand, and hands, in the state."""
 
 
 def hidden(rules: Rules) -> Hidden:

@@ -60,7 +60,7 @@ SPOTS = {
     "R": (1, 0),
     "BR": (1, -1),
 }
-"""Where people sit, clockwise from below: column and row around the middle."""
+"""Panels of the seats, clockwise from below: column and row around the middle."""
 SEAT_SPOTS = {
     2: "B T",
     3: "B TL TR",
@@ -78,16 +78,16 @@ class TableLayout:
 
     names: tuple[str, ...]
     seats: int
-    """The ghost's too, which sits like a third player."""
+    """Number of seats, the ghost's included."""
     cannonball: bool
     notes: bool
     """Whether seats need a line for loads, wagers and pirates."""
     below: float
-    """Height of what comes below the table."""
+    """Height of the score sheet below the table."""
 
     @property
     def panel_h(self) -> float:
-        """Height of a seat's place: name, numbers, notes, two rows of cards."""
+        """Height of a seat's panel: name, numbers, notes, two rows of cards."""
         return 52 + 18 * self.notes + 2 * (HAND_CARD[1] + 4) + 4
 
     @property
@@ -97,26 +97,26 @@ class TableLayout:
 
     @property
     def middle(self) -> Point:
-        """Where the trick lies."""
+        """The center of the trick."""
         return WIDTH / 2, FOOT_H + self.panel_h + MIDDLE_H / 2
 
     def spot(self, seat: int) -> tuple[int, int]:
-        """Return where a seat is, as column and row."""
+        """Return column and row of a seat's panel."""
         return SPOTS[SEAT_SPOTS[self.seats].split()[seat]]
 
     def panel(self, seat: int) -> Point:
-        """Return the middle of a seat's place."""
+        """Return the center of a seat's panel."""
         column, row = self.spot(seat)
         x, y = self.middle
         return x + column * (PANEL_W + GAP), y + row * (MIDDLE_H + self.panel_h) / 2
 
     def corner(self, seat: int) -> Point:
-        """Return the upper left corner of a seat's place."""
+        """Return the upper left corner of a seat's panel."""
         x, y = self.panel(seat)
         return x - PANEL_W / 2, y + self.panel_h / 2
 
     def card(self, seat: int) -> Point:
-        """Return where a seat's card of the trick lies."""
+        """Return the position of a seat's card in the trick."""
         column, row = self.spot(seat)
         x, y = self.middle
         across, up = (66, 71) if column and row else (92, 94)
@@ -134,7 +134,7 @@ class SkullKingPicture:
     """Draws games of Skull King."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return the games, a frame for every decision and longer ones for tricks and scores."""
+        """Return the games: one frame per decision, several per trick and score."""
         table = make_layout(episodes[0].states[0].rules, episodes[0].names)
         frames: list[Shapes] = []
         for episode in episodes:
@@ -146,7 +146,7 @@ class SkullKingPicture:
         return Film(table.view, tuple(draw_table(table)), frames, FRAME_S)
 
     def still(self, episode: RecordedEpisode) -> Drawing:
-        """Return the fullest table of the game, and the whole game as a score sheet below it."""
+        """Return the trick with the most cards in hands, and the score sheet of the game."""
         scenes = list(scenes_of(episode))
         rounds = [scene for scene in scenes if scene.kind == "scores"]
         rules = episode.states[0].rules
@@ -172,7 +172,7 @@ def result_text(episode: RecordedEpisode) -> str:
 
 
 def draw_table(table: TableLayout) -> Iterator[Shape]:
-    """Yield what does not change: the table, the places with names, the legend."""
+    """Yield the static shapes: the table, the panels with names, the legend."""
     width = WIDTH - 60
     yield oval(table.middle, (width, MIDDLE_H + 1.2 * table.panel_h), FELT, RIM, 4)
     for seat in range(table.seats):
@@ -203,7 +203,7 @@ def draw_scene(table: TableLayout, scene: SkullKingScene, event: str) -> Iterato
     yield label((MARGIN, table.view.top - 24), headline_of(scene), WIDTH - 20, size=21, key="head")
     yield from draw_trick(table, scene)
     y = FOOT_H - 22
-    yield label((WIDTH / 2, y), event, WIDTH - 20, size=18, anchor="middle", key="told")
+    yield label((WIDTH / 2, y), event, WIDTH - 20, size=18, anchor="middle", key="event")
 
 
 def headline_of(scene: SkullKingScene) -> str:
@@ -214,14 +214,14 @@ def headline_of(scene: SkullKingScene) -> str:
 
 
 def draw_numbers(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[Shape]:
-    """Yield score, bid, tricks and bonus of a seat, whether it leads, and its notes."""
+    """Yield score, bid, tricks, bonus, lead and notes of a seat."""
     left, top = table.corner(seat)
     right, y = left + PANEL_W - 10, top - 41
     won, notes = tricks_text(scene, seat), seat_notes(scene, seat, cannonball=table.cannonball)
     yield label((left + 10, y), won, PANEL_W - 90, size=17, color=SOFT, key=f"won {seat}")
     if notes:
-        place = (left + 10, y - 19)
-        yield label(place, notes, PANEL_W - 20, color=SOFT, key=f"notes {seat}")
+        position = (left + 10, y - 19)
+        yield label(position, notes, PANEL_W - 20, color=SOFT, key=f"notes {seat}")
     beside, color, person = "", ACTIVE, seat < scene.at.players
     if person:
         total = f"{scene.at.by_seat['total'][seat]} pts"
@@ -251,7 +251,7 @@ def tricks_text(scene: SkullKingScene, seat: int) -> str:
 
 
 def draw_hand(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[Shape]:
-    """Yield the cards a seat holds."""
+    """Yield the cards in a seat's hand."""
     at = scene.at
     left, top = table.corner(seat)
     high = top - 52 - 18 * table.notes - HAND_CARD[1] / 2 - 2
@@ -264,7 +264,7 @@ def draw_hand(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[
 
 
 def draw_trick(table: TableLayout, scene: SkullKingScene) -> Iterator[Shape]:
-    """Yield the cards in the middle, and what they demand."""
+    """Yield the cards of the trick, the suit to follow, and Loot alliances."""
     at = scene.at
     for seat, token in at.trick:
         yield table_card(token, table.card(seat), wins=seat == scene.winner)

@@ -17,7 +17,7 @@ ALGOS: dict[str, dict[str, Any]] = {
 }
 """Further settings by algorithm."""
 HIERARCHY: dict[str, Any] = {
-    # A manager bids, a worker plays for what was bid; each has its reward.
+    # The manager bids, the worker plays to make the bid; each has its reward.
     "rewards": ("score_delta=0", "manager.manager=1", "worker.worker=1"),
     "roles": {
         "manager": {

@@ -31,17 +31,17 @@ class SkullKingScene:
 
     at: SkullKingPosition
     winner: int | None
-    """Who has the trick, or would have it now."""
+    """The seat that wins the trick, or would win it now."""
     event: str
     """Text of the last event."""
     kind: str = "decision"
-    """Or "trick", when the last card of one lies, or "scores", after a round."""
+    """"decision", "trick" (a complete trick) or "scores" (after a round)."""
     points: tuple[int, ...] = ()
-    """What a round brought each seat."""
+    """Points of each seat in the round, for "scores"."""
 
 
 def scenes_of(episode: RecordedEpisode) -> Iterator[SkullKingScene]:
-    """Yield a game from the deal to the last score."""
+    """Yield the scenes of a game from the deal to the last score."""
     start = episode.states[0]
     yield SkullKingScene(read(start), None, "the cards are dealt")
     for before, action, after in decisions(episode.states):
@@ -58,14 +58,14 @@ def scenes_of(episode: RecordedEpisode) -> Iterator[SkullKingScene]:
 
 
 def winner_now(state: State, at: SkullKingPosition) -> int | None:
-    """Return who would win the trick."""
+    """Return the current winner of the trick."""
     return winning_seat(state, at) if at.trick else None
 
 
 def describe_decision(
     before: State, was: SkullKingPosition, now: SkullKingPosition, action: int
 ) -> str:
-    """Return a decision as text, with open cards."""
+    """Return a decision as text; hidden cards are named."""
     name = before.action_name(action)
     leads = f"lets seat {now.leader} lead" if now.leader != was.actor else "leads again"
     event = {
@@ -83,7 +83,7 @@ def describe_decision(
 def full_trick(
     was: SkullKingPosition, now: SkullKingPosition, action: int, event: str
 ) -> SkullKingScene:
-    """Return the table with all cards of a trick on it, and who takes them."""
+    """Return the scene with all cards of a trick on the table, and its winner."""
     laid = trick_after(was, action)
     played = dict(laid)
     hands = [[c for c in hand if c != card_of(played[s])] for s, hand in enumerate(was.hands)]
@@ -106,7 +106,7 @@ def card_of(token: int) -> int:
 
 
 def round_scores(was: SkullKingPosition, now: SkullKingPosition) -> SkullKingScene:
-    """Return the table after a round, with what it brought."""
+    """Return the scene after a round, with the points of the seats."""
     per = {
         **was.by_seat,
         **{name: now.by_seat[f"last_{name}"] for name in ("bid", "won", "bonus")},

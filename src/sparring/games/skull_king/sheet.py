@@ -1,4 +1,4 @@
-"""The score sheet of a game of Skull King: a row for every round, a column for every seat."""
+"""Score sheet of a game of Skull King: one row per round, one column per seat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW, LEFT, RIGHT = 23.0, 60.0, 750.0
 
 
 def sheet_height(rounds: Sequence[SkullKingScene]) -> float:
-    """Return how much room a sheet needs: a head, the rounds, the totals, a line of words."""
+    """Return the height of a sheet: head, rounds, totals, verdict."""
     return ROW * (len(rounds) + 3) + 16
 
 
@@ -43,7 +43,7 @@ def sheet(rounds: Sequence[SkullKingScene], names: Sequence[str], verdict: str) 
 
 
 def cell(scene: SkullKingScene, seat: int, x: float, y: float, column: float) -> Iterator[Shape]:
-    """Yield what a seat won of its bid, and the points for it."""
+    """Yield tricks, bid and points of a seat in a round."""
     per, points = scene.at.by_seat, scene.points[seat]
     tricks = f"{per['won'][seat]}/{per['bid'][seat]}"
     yield label((x + 6, y), tricks, column / 2 - 6, size=15, color=SOFT)

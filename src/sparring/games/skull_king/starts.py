@@ -1,4 +1,4 @@
-"""Where games of Skull King begin: in a later round, with scores."""
+"""Starts of Skull King: later rounds, with scores."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from sparring.games.starts import Start, saved_position
 from sparring.games.state import State, new_state
 
 START_FORMATS = "round:7, rounds:7-10 or round:7@120,80,-10,60 with a score per seat"
-"""What can be named."""
+"""Accepted names of starts, for error messages."""
 CARDS_ONLY, CARDS_AND_LEADER = 1, 2
-"""What a start leaves to chance; `ToDeal` in csrc/games/skull_king.hpp."""
+"""What is drawn at random; `ToDeal` in csrc/games/skull_king.hpp."""
 
 
 def read_starts(rules: Rules, word: str) -> list[Start] | None:
-    """Return the rounds of a word, None if it is none of ours."""
+    """Return the starts that `word` names, None if it names none of this game."""
     found = re.fullmatch(r"rounds?:(\d+)(?:-(\d+))?(?:@([-+\d,\s]+))?", word)
     if not found:
         if re.match("rounds?:", word):
@@ -36,7 +36,7 @@ def read_starts(rules: Rules, word: str) -> list[Start] | None:
 
 
 def read_scores(text: str) -> list[int]:
-    """Read numbers between commas."""
+    """Return the numbers of a comma-separated list."""
     try:
         return [int(score) for score in text.split(",")]
     except ValueError:
@@ -46,9 +46,9 @@ def read_scores(text: str) -> list[int]:
 def round_start(
     rules: Rules, number: int, scores: Sequence[int] | None = None, leader: int | None = None
 ) -> State:
-    """Return a round that is about to be dealt; as a start it has other cards every time.
+    """Return a round before its deal; the cards are drawn anew in every game.
 
-    leader: who leads it. None: drawn.
+    leader: the seat that leads. None: drawn.
     """
     players = rules.seats
     totals = list(scores) if scores is not None else [0] * players
@@ -67,14 +67,14 @@ def round_start(
 
 
 def all_cards(state: State) -> set[int]:
-    """The deck: what is dealt at the start, and the stock."""
+    """Return the deck: all hands at the start, and the stock."""
     fields = state.fields()
     hands = [cards_in(fields["hand"].tolist(), seat) for seat in range(8)]
     return {card for cards in (*hands, cards_in(fields["stock"].tolist(), 0)) for card in cards}
 
 
 def hand_size(rules: Rules, number: int) -> int:
-    """Cards of a round at this table."""
+    """Return the number of cards per hand in a round."""
     count = sum(1 for cards in rules.config["rounds"] if cards)
     if not 1 <= number <= count:
         raise ConfigError(f"round {number} is outside 1..{count}")

@@ -1,4 +1,4 @@
-"""Skull King as a person plays it: bids, cards, tricks and round scores told in words."""
+"""Terminal view of Skull King: bids, cards, tricks and scores of rounds."""
 
 from __future__ import annotations
 
@@ -92,12 +92,12 @@ class SkullKingTerminal(Terminal):
         return [self.choice(state, at, action) for action in state.legal()]
 
     def question(self, state: State) -> Hashable:
-        """Return what is asked, in every round anew: cards have their numbers from the deal on."""
+        """Return round and phase, so that cards keep their numbers for a whole round."""
         at = read(state)
         return at.round, at.phase
 
     def possible(self, state: State) -> Iterable[tuple[int, ...]]:
-        """Return all cards in the hand, those too that must not be played now."""
+        """Return all cards in the hand, also those that are not legal now."""
         at = read(state)
         if at.phase not in ("play", "discard"):
             return
@@ -121,41 +121,43 @@ class SkullKingTerminal(Terminal):
         return ActionChoice(action, name, name)
 
     def list_choices(self, choices: Sequence[ActionChoice]) -> str:
-        """Return bids as they are, everything else numbered."""
+        """Return bids as a range, all other choices numbered."""
         if choices[0].name.startswith("bid "):
             return f"bid {choices[0].short}..{choices[-1].short}"
         return super().list_choices(choices)
 
     def narrate(self, before: State, action: int, after: State) -> list[str]:
-        """Say what an action did, up to the next decision."""
+        """Describe an action and its effects up to the next decision."""
         was, now = read(before), read(after)
-        lines = self.decision(before, was, now, action)
+        lines = self.describe_decision(before, was, now, action)
         if was.phase == "play":
-            lines += self.trick(was, now, action)
+            lines += self.describe_trick(was, now, action)
         if round_ended(was, now):
             lines += ["", *self.round_scores(was, now)]
         return lines
 
-    def decision(
+    def describe_decision(
         self, before: State, was: SkullKingPosition, now: SkullKingPosition, action: int
     ) -> list[str]:
-        """Say what was decided; secret things stay secret."""
+        """Describe a decision without revealing hidden cards, bids or loads."""
         if was.phase in ("bid", "cannon"):
-            lines = [self.commitment(before, was, action)]
-            return lines if now.phase == was.phase else [*lines, self.reveal(now, was.phase)]
-        who, s, name = self.name(was.actor), self.s(was.actor), before.action_name(action)
-        told = {
+            lines = [self.describe_commitment(before, was, action)]
+            return (
+                lines if now.phase == was.phase else [*lines, self.describe_reveal(now, was.phase)]
+            )
+        who, s, name = self.name(was.actor), self.verb_ending(was.actor), before.action_name(action)
+        event = {
             "play": f"play{s} {name}",
-            "rosie": f"choose{s}: {self.name(now.leader)} lead{self.s(now.leader)}",
+            "rosie": f"choose{s}: {self.name(now.leader)} lead{self.verb_ending(now.leader)}",
             "discard": f"discard{s} {'a card' if s else name}",
             "wager": f"wager{s} {name.removeprefix('wager ')} on the bid",
             "harry": f"choose{s}: {name}",
         }
-        line = f"{who} {told[was.phase]}"
+        line = f"{who} {event[was.phase]}"
         return [f"{line} ({token_short_name(token_of(action))})" if was.phase == "play" else line]
 
-    def commitment(self, before: State, was: SkullKingPosition, action: int) -> str:
-        """Say that a bid or load was placed, and which if it may be known."""
+    def describe_commitment(self, before: State, was: SkullKingPosition, action: int) -> str:
+        """Describe a bid or load; its value only if the person may know it."""
         who, name = self.name(was.actor), before.action_name(action)
         if was.actor == self.person:
             return f"{who} {name}" if was.phase == "bid" else f"{who} load {name}"
@@ -163,18 +165,20 @@ class SkullKingTerminal(Terminal):
             return f"{who} bids {action}"
         return f"{who} has bid" if was.phase == "bid" else f"{who} has loaded"
 
-    def reveal(self, now: SkullKingPosition, what: str) -> str:
-        """Say what everybody had chosen in secret."""
+    def describe_reveal(self, now: SkullKingPosition, what: str) -> str:
+        """Describe the bids or loads of all players when they are revealed."""
         values = now.by_seat[what][: now.players]
         if what == "cannon":
-            brave = [self.name(seat) for seat, load in enumerate(values) if load]
-            return f"Loads: cannonball by {', '.join(brave) or 'nobody'}"
-        told = ", ".join(f"{self.name(seat)} {bid}" for seat, bid in enumerate(values))
+            loaded = [self.name(seat) for seat, load in enumerate(values) if load]
+            return f"Loads: cannonball by {', '.join(loaded) or 'nobody'}"
+        bids = ", ".join(f"{self.name(seat)} {bid}" for seat, bid in enumerate(values))
         tricks = f"{now.cards} trick{'s' * (now.cards != 1)}"
-        return f"Bids: {told}. That is {sum(values)} for {tricks}."
+        return f"Bids: {bids}. That is {sum(values)} for {tricks}."
 
-    def trick(self, was: SkullKingPosition, now: SkullKingPosition, action: int) -> list[str]:
-        """Tell the ghost's cards and how the trick ended."""
+    def describe_trick(
+        self, was: SkullKingPosition, now: SkullKingPosition, action: int
+    ) -> list[str]:
+        """Describe the cards of the ghost and the end of the trick."""
         laid = trick_after(was, action)
         lines = []
         if len(laid) > len(was.trick) + 1:
@@ -183,20 +187,24 @@ class SkullKingTerminal(Terminal):
             return lines
         ended = round_ended(was, now)
         if is_destroyed(laid):
-            leads = "" if ended else f"; {self.name(now.leader)} lead{self.s(now.leader)} next"
+            leads = (
+                ""
+                if ended
+                else f"; {self.name(now.leader)} lead{self.verb_ending(now.leader)} next"
+            )
             lines.append(f"  the trick is destroyed{leads}")
         else:
             winner = trick_winner(was, now)
-            lines += self.taken(was, now, winner, dict(laid)[winner])
+            lines += self.describe_winner(was, now, winner, dict(laid)[winner])
         if now.trick and not ended:
             lines.append(f"the ghost leads {token_short_name(now.trick[0][1])}")
         return lines
 
-    def taken(
+    def describe_winner(
         self, was: SkullKingPosition, now: SkullKingPosition, winner: int, token: int
     ) -> list[str]:
-        """Say who took the trick, with what, the bonus in it, and what the pirate does."""
-        who, s = self.name(winner), self.s(winner)
+        """Describe the winner of the trick, the bonus and the ability of the pirate."""
+        who, s = self.name(winner), self.verb_ending(winner)
         line = f"  {who} win{s} the trick with {token_short_name(token)}"
         if winner == was.players:
             return [line]
@@ -213,7 +221,7 @@ class SkullKingTerminal(Terminal):
         return lines
 
     def round_scores(self, was: SkullKingPosition, now: SkullKingPosition) -> list[str]:
-        """Return the score sheet of the round that has just ended."""
+        """Return the score sheet of the finished round."""
         per = now.by_seat
         lines = [f"Round {was.round}  bid won bonus loot points  total"]
         for seat in range(now.players):
@@ -229,12 +237,11 @@ class SkullKingTerminal(Terminal):
         """Return "you", "seat 1", or "the ghost"."""
         return super().name(seat) if seat < self.rules.seats else "the ghost"
 
-    def s(self, seat: int) -> str:
-        """Return the ending of a verb."""
+    def verb_ending(self, seat: int) -> str:
         return "" if seat == self.person else "s"
 
     def help(self) -> str:
-        """Return the rules in short, as they are at this table, and the keys."""
+        """Return a summary of the rules with these flags, and the keys."""
         config = self.rules.config
         bonuses = OLD_BONUSES if config["deck"] == "CLASSIC66" else BONUSES
         pieces = [RULES, POINTS[config["scoring"]], bonuses]

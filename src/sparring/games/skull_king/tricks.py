@@ -1,4 +1,4 @@
-"""What was played in a trick, and how tricks and rounds end."""
+"""Cards of a trick, and how tricks and rounds end."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ WHALE, KRAKEN = 2, 3
 
 
 def token_of(action: int) -> int:
-    """Return the card on the table that an action lays."""
+    """Return the token of the card that an action plays."""
     return TIGRESS_AS_ESCAPE if action == PLAY_TIGRESS_ESCAPE else action - PLAY_FIRST + 1
 
 
 def ghost_token(card: int) -> int:
-    """Return how the ghost lays a card: its Tigress is an escape."""
+    """Return the token of a card that the ghost plays; its Tigress is an escape."""
     return TIGRESS_AS_ESCAPE if card == TIGRESS else card + 1
 
 
@@ -36,7 +36,7 @@ def round_ended(was: SkullKingPosition, now: SkullKingPosition) -> bool:
 
 
 def trick_after(was: SkullKingPosition, action: int) -> list[tuple[int, int]]:
-    """Return the trick as it lies after a card was played; the ghost follows the last player."""
+    """Return the trick after an action; the ghost plays after the last player."""
     laid = [*was.trick, (was.actor, token_of(action))]
     ghost = was.players
     if was.seats > was.players and ghost not in dict(laid):
@@ -45,6 +45,6 @@ def trick_after(was: SkullKingPosition, action: int) -> list[tuple[int, int]]:
 
 
 def trick_winner(was: SkullKingPosition, now: SkullKingPosition) -> int:
-    """Return who took the trick that ended between two positions; the ghost if no player did."""
+    """Return the winner of the trick that ended between two positions, possibly the ghost."""
     won = now.by_seat["last_won" if round_ended(was, now) else "won"]
     return next((s for s in range(was.players) if won[s] > was.by_seat["won"][s]), was.players)

@@ -1,4 +1,4 @@
-"""Tic-tac-toe as a picture, which is also the example of how a game is drawn."""
+"""Pictures of tic-tac-toe; also the example of how to draw a game."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ COLORS = ("#2563eb", "#d9650d")
 INK, GRID = "#16191f", "#c3cad4"
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 FRAME_S = 0.7
-NAME_ROOM = 1.42
-"""Of half the width, with a gap in the middle."""
+NAME_WIDTH = 1.42
+"""Width of a name: half of the picture, less a gap."""
 PAUSE = 3
 """Frames for which the result is shown."""
 
@@ -34,7 +34,7 @@ class BoardPicture:
     """Draws games of tic-tac-toe."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return the games, a frame for every move."""
+        """Return the games, one frame per move."""
         backdrop = (*grid(), *nameplates(episodes[0].names))
         frames: list[Shapes] = []
         for episode in episodes:
@@ -60,11 +60,11 @@ def grid() -> Iterator[Shape]:
 
 
 def nameplates(names: Sequence[str]) -> Iterator[Shape]:
-    """Yield who plays what."""
+    """Yield the names of both players with their marks."""
     cross, circle = names
     left = Text(at=(0, 3.4), text=f"X  {cross}", size=0.22, color=COLORS[0], anchor="start")
     right = Text(at=(3, 3.4), text=f"{circle}  O", size=0.22, color=COLORS[1], anchor="end")
-    yield from (fit_text(left, NAME_ROOM), fit_text(right, NAME_ROOM))
+    yield from (fit_text(left, NAME_WIDTH), fit_text(right, NAME_WIDTH))
 
 
 def middle(cell: int) -> Point:
@@ -105,7 +105,7 @@ def numbers(episode: RecordedEpisode) -> Iterator[Shape]:
 
 
 def result_text(episode: RecordedEpisode) -> Iterator[Shape]:
-    """Yield the line that won, and who did."""
+    """Yield the winning line and the winner."""
     result = "a draw"
     for seat, mine in enumerate(cells(episode.states[-1])):
         for line in LINES:

@@ -11,7 +11,7 @@ PRESET: dict[str, Any] = {
 }
 ALGOS: dict[str, dict[str, Any]] = {
     "dqn": {
-        # Four decisions of a seat are a game, and the end is all that is paid.
+        # A seat decides at most five times per game, and only the end is rewarded.
         "dqn": {"gamma": 1.0, "lr": "0%:1e-3,100%:1e-4", "epsilon": "0%:1,30%:0.05"},
         "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},
     },

@@ -9,6 +9,6 @@ CELLS = (2, 1, 0, 5, 4, 3, 8, 7, 6)
 
 
 def mirror(rules: Rules) -> Mirror:
-    """Own stones, the other's, and whose turn it is, which stays."""
+    """Features: stones of the seat, stones of the other, and the turn, which stays."""
     features = (*CELLS, *(9 + cell for cell in CELLS), 18)
     return Mirror(features, (1,) * len(rules.features), CELLS)

@@ -1,4 +1,4 @@
-"""Tic-tac-toe as a person plays it."""
+"""Terminal view of tic-tac-toe."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class TicTacToeTerminal(Terminal):
         return "\n".join(["    a b c", *board, f"you are {'XO'[self.person]}"])
 
     def result(self, state: State) -> str:
-        """Return the last board and who has won."""
+        """Return the final board and the winner."""
         mine = state.scores[self.person]
         verdict = "you win" if mine > 0 else "you lose" if mine < 0 else "a draw"
         return f"{self.show(state)}\n{state.end}: {verdict}"
 
     def help(self) -> str:
-        """Return the rules in short and the keys."""
+        """Return a summary of the rules, and the keys."""
         return f"Three in a row win: across, down or diagonal. b3 is column b, row 3.\n{HELP}"
 
 

@@ -10,10 +10,10 @@ from sparring.games import Rules, State, shogi
 from sparring.games.shogi.protocol import (
     centipawns,
     game_seed,
-    lasting,
     play_on,
     read_position,
     replay,
+    without_referee_ends,
 )
 from sparring.league.players import Player, name_of
 from sparring.nets.stateful_player import BatchPlayer, Bytes, StatefulPlayer
@@ -65,7 +65,7 @@ class UsiServer:
     ) -> None:
         self.player, self.seed, self.sampled = player, seed, sampled
         self.declaration = str(rules.config["declaration"])
-        self.rules = lasting(rules)
+        self.rules = without_referee_ends(rules)
         self.memory = (
             None
             if isinstance(player, str)
