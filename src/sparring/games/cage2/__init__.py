@@ -142,7 +142,6 @@ def levels_of(fields: dict[str, Any]) -> list[int]:
 
 
 def read(state: State) -> Cage2Position:
-    """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     everywhere = range(len(HOSTS))

@@ -108,7 +108,6 @@ def red_arrow(at: Cage2Position) -> list[str]:
 
 
 def legend(y: int, everything: bool) -> list[str]:
-    """Explain the colors."""
     x = MARGIN
     parts = []
     marks = [(fill, f"believed {label}") for label, fill in BELIEF_FILL.items()]

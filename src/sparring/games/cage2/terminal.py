@@ -88,7 +88,6 @@ class Cage2Terminal(Terminal):
         return lines
 
     def help(self) -> str:
-        """Return a summary of the rules, and the keys."""
         return f"{RULES}\n{HELP}"
 
     def result(self, state: State) -> str:

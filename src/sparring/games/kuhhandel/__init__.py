@@ -32,7 +32,6 @@ Pile = tuple[int, ...]
 
 
 def pile_value(pile: Sequence[int]) -> int:
-    """Return the sum of a pile of money."""
     return sum(count * note for count, note in zip(pile, NOTES, strict=True))
 
 
@@ -85,7 +84,6 @@ def load_position(
 
 
 def kind_id(name: str) -> int:
-    """Return the number of an animal."""
     if name not in KINDS:
         raise ConfigError(f"no animal called {name!r}{suggestion(name, KINDS)}")
     return KINDS.index(name)
@@ -127,7 +125,6 @@ class KuhhandelPosition:
 
 
 def read(state: State) -> KuhhandelPosition:
-    """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     players = state.rules.seats

@@ -82,7 +82,6 @@ PICTURE = KuhhandelPicture()
 
 
 def result_text(episode: RecordedEpisode) -> str:
-    """Return the result as text."""
     last, winners = episode.states[-1], episode.winners
     if last.truncated:
         return "the game was cut"

@@ -244,7 +244,6 @@ class KuhhandelTerminal(Terminal):
     def describe_trade(
         self, was: KuhhandelPosition, action: int, now: KuhhandelPosition
     ) -> list[str]:
-        """Describe a step of a trade."""
         laid = completed_pile(was, action, now)
         if was.phase == "offer":
             lines = [self.describe_pile(was.actor, laid, [was.actor])]
@@ -264,7 +263,6 @@ class KuhhandelTerminal(Terminal):
     def describe_piles(
         self, was: KuhhandelPosition, offer: Pile, counter: Pile, now: KuhhandelPosition
     ) -> list[str]:
-        """Describe how two piles compare."""
         values = f"{pile_value(offer)} against {pile_value(counter)}" if counter else ""
         if counter and pile_value(offer) == pile_value(counter):
             lines = ["  equal piles" + (f", {values}" if self.sees([was.turn, was.target]) else "")]
@@ -278,7 +276,6 @@ class KuhhandelTerminal(Terminal):
         return lines
 
     def describe_trade_winner(self, was: KuhhandelPosition, now: KuhhandelPosition) -> list[str]:
-        """Describe who took the animals."""
         gained = now.animals[was.turn][was.traded] > was.animals[was.turn][was.traded]
         winner = was.turn if gained else was.target
         return ["  " + self.sentence(winner, f"take+ {count_noun(was.stake, KINDS[was.traded])}")]
@@ -291,7 +288,6 @@ class KuhhandelTerminal(Terminal):
     def describe_quartets(
         self, was: KuhhandelPosition, now: KuhhandelPosition, after: State
     ) -> list[str]:
-        """Describe the completed quartets."""
         return [
             "  "
             + self.sentence(seat, f"complete+ the {count_noun(4, KINDS[kind])[2:]}")
@@ -312,7 +308,6 @@ class KuhhandelTerminal(Terminal):
         return self.person < 0 or self.person in seats
 
     def help(self) -> str:
-        """Return a summary of the rules with these flags, and the keys."""
         return "\n".join([RULES, BLUFFS[self.rules.config["bluff"]], POINTS, "", HELP])
 
 

@@ -93,7 +93,6 @@ def load_position(
     seed: int = 0,
     game: str = "laser_hockey",
 ) -> State:
-    """Start a match from a position."""
     state = new_state(game, seed=seed, config=config)
     set_position(state, position)
     return state
@@ -126,7 +125,6 @@ def set_position(state: State, position: HockeyPosition) -> None:
 
 
 def read(state: State) -> HockeyPosition:
-    """Read a state's fields."""
     raw = state.fields()
     left, right, puck = raw["body"].reshape(3, 6).astype(float)
     turns = raw["turn"].reshape(2, 2).astype(float)

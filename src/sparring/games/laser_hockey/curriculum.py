@@ -217,7 +217,6 @@ class Original:
         return {**found, **bonus_settings}
 
     def _environment(self, given: Any) -> dict[str, Any]:
-        """Return the flags of the game."""
         if not isinstance(given, Mapping):
             raise ConfigError(f"environment must be an object, not {given!r}")
         check_keys(given, ENVIRONMENT, "environment")
@@ -355,7 +354,6 @@ def linear_schedule(start: float, end: float, first: int, length: int) -> float 
 
 
 def check_keys(keys: Any, allowed: Sequence[str], where: str) -> None:
-    """Refuse unknown keys."""
     for key in keys:
         if key not in allowed:
             raise ConfigError(f"{where}: no key {key!r}{suggestion(str(key), allowed)}")

@@ -279,7 +279,6 @@ def result_banner(at: HockeyPosition, names: Sequence[str]) -> Iterator[Shape]:
 
 
 def scorer(at: HockeyPosition) -> int | None:
-    """Return the seat that scored."""
     return {1: 0, -1: 1}.get(at.winner)
 
 
@@ -340,7 +339,6 @@ def moment_labels(match: Sequence[HockeyPosition]) -> Iterator[Shape]:
 
 
 def caption(match: Sequence[HockeyPosition], names: Sequence[str]) -> Iterator[Shape]:
-    """Yield the caption below the rink."""
     apart = f"; the numbers are {(len(match) - 1) / GHOSTS * STEP_S:.2f} s apart"
     width = STILL_VIEW.width - 0.4 - text_width(apart, 0.24)
     lines = (

@@ -64,7 +64,6 @@ def perft(sfen: str = START, depth: int = 1) -> int:
 
 
 def divide(sfen: str, depth: int) -> dict[str, int]:
-    """Return perft by first move."""
     counts = {}
     start = load_sfen(sfen, config={"declaration": "OFF"})
     for move, action in legal_moves(sfen).items():
@@ -134,7 +133,6 @@ def action_of(state: State, move: str) -> int:
 
 
 def play(state: State, *line: str) -> None:
-    """Play USI moves one after the other."""
     for move in line:
         state.apply(action_of(state, move))
 

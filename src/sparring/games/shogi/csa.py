@@ -246,7 +246,6 @@ class CsaReader:
         return f"{origin}{to}{'+' if became != was else ''}"
 
     def finish(self, word: str) -> None:
-        """Read how the game ended."""
         if self.line is None:
             raise ConfigError("an end before the line + or - that names the side to begin")
         if self.end:

@@ -74,7 +74,6 @@ class MoveLine:
         return piece.upper() if mine else ""
 
     def play(self, move: str) -> None:
-        """Play a legal USI move."""
         action = shogi.action_of(self.state, move)
         self.state.apply(action)
         if self.state.end in REFEREE_ENDS:

@@ -73,11 +73,9 @@ class ShogiTerminal(Terminal):
         return [f"{self.name(before.seat)}: {move} {piece_of(move, shogi.board_of(before))}"]
 
     def help(self) -> str:
-        """Return a summary of the rules, and the keys."""
         return f"{RULES}\n{KEYS}"
 
     def result(self, state: State) -> str:
-        """Return the final board and the winner."""
         mine = state.scores[self.person]
         verdict = "you win" if mine > 0 else "you lose" if mine < 0 else "a draw"
         return f"{self.show(state)}\n{state.end}: {verdict}"

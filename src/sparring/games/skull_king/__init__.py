@@ -41,7 +41,6 @@ _IDS = {card_short_name(card).upper(): card for card in range(CARDS)}
 
 
 def card_id(name: str) -> int:
-    """Return the id of a card given by its short name."""
     if name.upper() not in _IDS:
         names = [card_short_name(card) for card in range(CARDS)]
         raise ConfigError(f"no card called {name!r}{suggestion(name, names)}")
@@ -150,7 +149,6 @@ class SkullKingPosition:
 
 
 def read(state: State) -> SkullKingPosition:
-    """Read a state's fields."""
     raw = state.fields()
     one = {name: int(value[0]) for name, value in raw.items() if value.size == 1}
     many = {name: [int(v) for v in value] for name, value in raw.items() if value.size > 1}

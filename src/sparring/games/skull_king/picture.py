@@ -161,7 +161,6 @@ PICTURE = SkullKingPicture()
 
 
 def result_text(episode: RecordedEpisode) -> str:
-    """Return the result as text."""
     last, winners = episode.states[-1], episode.winners
     if not last.over:
         return ""
@@ -207,7 +206,6 @@ def draw_scene(table: TableLayout, scene: SkullKingScene, event: str) -> Iterato
 
 
 def headline_of(scene: SkullKingScene) -> str:
-    """Return the headline of a scene."""
     if scene.kind == "scores":
         return f"Round {scene.at.round} of {scene.at.rounds} is over"
     return headline(scene.at)
@@ -251,7 +249,6 @@ def tricks_text(scene: SkullKingScene, seat: int) -> str:
 
 
 def draw_hand(table: TableLayout, scene: SkullKingScene, seat: int) -> Iterator[Shape]:
-    """Yield the cards in a seat's hand."""
     at = scene.at
     left, top = table.corner(seat)
     high = top - 52 - 18 * table.notes - HAND_CARD[1] / 2 - 2

@@ -58,7 +58,6 @@ def scenes_of(episode: RecordedEpisode) -> Iterator[SkullKingScene]:
 
 
 def winner_now(state: State, at: SkullKingPosition) -> int | None:
-    """Return the current winner of the trick."""
     return winning_seat(state, at) if at.trick else None
 
 

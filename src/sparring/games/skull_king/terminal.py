@@ -241,7 +241,6 @@ class SkullKingTerminal(Terminal):
         return "" if seat == self.person else "s"
 
     def help(self) -> str:
-        """Return a summary of the rules with these flags, and the keys."""
         config = self.rules.config
         bonuses = OLD_BONUSES if config["deck"] == "CLASSIC66" else BONUSES
         pieces = [RULES, POINTS[config["scoring"]], bonuses]

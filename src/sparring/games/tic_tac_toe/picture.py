@@ -34,7 +34,6 @@ class BoardPicture:
     """Draws games of tic-tac-toe."""
 
     def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
-        """Return the games, one frame per move."""
         backdrop = (*grid(), *nameplates(episodes[0].names))
         frames: list[Shapes] = []
         for episode in episodes:
@@ -53,7 +52,6 @@ PICTURE = BoardPicture()
 
 
 def grid() -> Iterator[Shape]:
-    """Yield the board."""
     for at in (1, 2):
         yield Polyline(points=((at, 0), (at, 3)), color=GRID, width=0.05, round=True)
         yield Polyline(points=((0, at), (3, at)), color=GRID, width=0.05, round=True)
@@ -78,7 +76,6 @@ def cells(state: State) -> list[set[int]]:
 
 
 def stones(state: State) -> Iterator[Shape]:
-    """Yield crosses and circles."""
     crosses, circles = cells(state)
     for cell in sorted(crosses | circles):
         x, y = middle(cell)

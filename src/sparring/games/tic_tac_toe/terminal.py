@@ -17,13 +17,11 @@ class TicTacToeTerminal(Terminal):
         return "\n".join(["    a b c", *board, f"you are {'XO'[self.person]}"])
 
     def result(self, state: State) -> str:
-        """Return the final board and the winner."""
         mine = state.scores[self.person]
         verdict = "you win" if mine > 0 else "you lose" if mine < 0 else "a draw"
         return f"{self.show(state)}\n{state.end}: {verdict}"
 
     def help(self) -> str:
-        """Return a summary of the rules, and the keys."""
         return f"Three in a row win: across, down or diagonal. b3 is column b, row 3.\n{HELP}"
 
 
