@@ -231,9 +231,9 @@ def update(cell: Cell, asked: Asked) -> None:
         check_learned(learner.iterate(0.0))
         for member, course in enumerate(courses):
             course.advance(Moment(1000, 0.5, 10), 1)
-            terms = course.terms(Moment(1000, 0.5, 10))
-            if terms is not None:
-                check_overridable(learner).apply_overrides(terms, member)
+            overrides = course.overrides(Moment(1000, 0.5, 10))
+            if overrides is not None:
+                check_overridable(learner).apply_overrides(overrides, member)
         check_learned(learner.iterate(0.5))
 
 
@@ -274,12 +274,12 @@ class LocalReplica:
 
     def _listen(self) -> None:
         while (raw := self.heard.get()) is not None:
-            self.said.put(self.replica.hear(raw))
+            self.said.put(self.replica.handle_bytes(raw))
 
-    def tell(self, message: Message) -> None:
+    def send(self, message: Message) -> None:
         self.heard.put(message.pack())
 
-    def answer(self) -> Message:
+    def next_message(self) -> Message:
         return Message.unpack(self.said.get(timeout=LIMIT_S))
 
     def end(self) -> None:

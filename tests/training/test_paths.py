@@ -151,7 +151,7 @@ def test_a_module_that_our_passes_do_not_follow_is_announced_as_what_it_is() -> 
     assert [path.name for path in session.plan.paths] == [NATIVE], "as far as anybody knew"
     (path,) = session.announced.paths
     assert path.name == computed_by(session.learner, "") == TORCH
-    assert path.because.startswith("its layers say a policy that is")
+    assert path.because.startswith("the policy of its layers differs by")
 
 
 def test_a_learner_of_your_own_has_a_path_of_its_own() -> None:
