@@ -61,7 +61,7 @@ def test_as_many_games_fit_as_the_error_says() -> None:
     machine.check_memory_budget("num_games", 1000, each, "games", free=free)
     with pytest.raises(ConfigError, match=r"num_games=1001: .*at most 1000 games fit"):
         machine.check_memory_budget("num_games", 1001, each, "games", free=free)
-    arrays = ("obs", "mask", "seat", "role", "policy", "reward", "tables", "legal", "final_obs")
+    arrays = ("obs", "mask", "seat", "role", "policy", "reward", "envs", "legal", "final_obs")
     native = Pool("tic_tac_toe", 100, threads=1)._native
     assert sum(getattr(native, name).nbytes for name in arrays) < native.array_bytes == 100 * each
 

@@ -238,7 +238,7 @@ def memory(pool: Pool) -> dict[str, int]:
 
     finals = ("final_game", "final_length", "final_reason", "final_score", "final_policy")
     return {
-        "state_per_game": each(games, "tables", "side"),
+        "state_per_game": each(games, "envs", "extra"),
         "results_per_game": each(games, "reward", "skipped", "terminated", "truncated", *finals),
         "last_rows_per_game": each(games, "final_obs", "final_mask"),
         "observation_row": each(rows, "obs"),
