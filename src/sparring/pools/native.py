@@ -113,7 +113,7 @@ class Pool:
         check_memory_budget("num_games", self.num_games, each, f"these games of {self.rules.name}")
         if self.first_game + self.num_games > MAX_INDEX:
             raise ConfigError(
-                f"first_game={first_game} and num_games={num_games}: games are lineup_ids up to "
+                f"first_game={first_game} and num_games={num_games}: games are numbered up to "
                 f"{MAX_INDEX - 1}"
             )
         try:
