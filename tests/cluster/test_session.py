@@ -48,7 +48,7 @@ def test_a_cluster_without_a_token_is_not_joined(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ConfigError, match="ray get-auth-token --generate"):
         connect("auto")
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "/nowhere/token")
-    with pytest.raises(ConfigError, match="/nowhere/token is no file"):
+    with pytest.raises(ConfigError, match="/nowhere/token is not a file"):
         connect("10.0.0.1:6379")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     with pytest.raises(ConfigError, match="lets anyone in"):

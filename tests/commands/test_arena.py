@@ -169,7 +169,7 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
     [
         ("random --game tic_tac_toe", "needs at least two players, this is random"),
         ("--game tic_tac_toe", "needs at least two players"),
-        ("random", "9 games have random: cage2, "),
+        ("random", "10 games have random: cage2, "),
         ("careful captain", "these bots play no game together"),
         ("random bot:random --game tic_tac_toe", "random is given twice"),
         ("one one random", "one is given twice"),
@@ -180,7 +180,7 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
         ("none of --game cage2", "cage2 has one seat"),
         ("one random --anchor nobody=0", "the anchor 'nobody' does not play"),
         ("one random --anchor random", "'random' is not NAME=ELO"),
-        ("one random --anchor random=nan", "the rating nan; give a number"),
+        ("one random --anchor random=nan", "the rating nan; give a finite number"),
         ("one random --elo0 5 --elo1 5 --sprt", "--elo0 5 must be below --elo1 5"),
         ("one random --alpha 0.6", "alpha"),
         ("one random --games 1", "games"),

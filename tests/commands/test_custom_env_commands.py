@@ -111,11 +111,11 @@ def test_frames_are_the_environment_s_own(
     ("words", "why"),
     [
         ("render nim", r"nim_v0 draws no pixels: its metadata\['render_modes'\] has none"),
-        ("render cards --out game.svg", "draws pixels itself: --out game.gif"),
+        ("render cards --out game.svg", "renders pixels: use --out game.gif"),
         ("render vector", "makes a vector; a single game needs a factory of a single"),
         (
             "render object",
-            "CartPole-v1 is a custom environment, given as an object, which cannot be made again",
+            "CartPole-v1 was given as an object, which cannot be made again",
         ),
         ("play object", "given as an object"),
         ("eval object", "given as an object"),

@@ -223,5 +223,5 @@ def test_torchscript_is_refused_with_what_works_instead(
 ) -> None:
     assert main(["export", "latest", "--onnx", name]) == 2
     told = capsys.readouterr().err
-    assert f"--onnx {name}: TorchScript is not written" in told
+    assert f"--onnx {name}: TorchScript is deprecated and not written" in told
     assert "agent.onnx" in told and told.count("\n") == 1

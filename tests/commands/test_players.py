@@ -75,7 +75,7 @@ def test_bots_of_every_game_are_guessed_too(
     ("words", "told"),
     [
         ("eval skull_king", "skull_king is a game; name a player: skull_king:captain, or a run"),
-        ("eval random", "games have random: cage2, kuhhandel, "),
+        ("eval random", "games have random: cage2, connect_four, "),
         ("eval careful@greedy", "bots have no @greedy or @sampled; write careful"),
         ("eval mine@gredy", "@gredy is unknown; did you mean 'greedy'?"),
         ("eval mine/7", "runs/mine has no checkpoint 7; there are: 0"),
@@ -84,7 +84,7 @@ def test_bots_of_every_game_are_guessed_too(
         ("export mine/best --html x.html", "runs/mine has no checkpoint 'best'; there are: 0"),
         ("eval shogi:captain", "shogi has no bot 'captain'"),
         ("arena captain ab2", "no game together: captain of skull_king, ab2 of shogi"),
-        ("plot careful", "careful is a bot of tic_tac_toe; name a run"),
+        ("plot careful", "careful is a bot of connect_four and tic_tac_toe; name a run"),
         ("plot mine/0", "mine/0 is part of the run mine; name the run"),
         ("export tic_tac_toe --html x.html", "tic_tac_toe is a game; name a policy"),
         ("play captain", "play against it: sparring play skull_king --against captain"),
@@ -102,10 +102,14 @@ def test_a_word_for_something_else_is_recognized(
 
 
 def test_a_bot_that_one_game_has_needs_no_game(capsys: pytest.CaptureFixture[str]) -> None:
-    for word in ("careful", "bot:careful", "tic_tac_toe:random"):
-        assert main(["eval", word, "--games", "2", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["game"] == "tic_tac_toe"
-    assert main(["arena", "random", "careful", "--games", "2", "--json"]) == 0
+    for word, game in (
+        ("captain", "skull_king"),
+        ("bot:captain", "skull_king"),
+        ("tic_tac_toe:random", "tic_tac_toe"),
+    ):
+        assert main(["eval", word, "--games", "4", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["game"] == game
+    assert main(["arena", "random", "captain", "--games", "4", "--json"]) == 0
 
 
 def test_a_run_goes_before_an_unrelated_folder_of_its_name(

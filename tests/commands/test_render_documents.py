@@ -47,7 +47,7 @@ def test_documents_are_svg_of_their_own_size(tmp_path: Path) -> None:
     rules = Rules("tic_tac_toe")
     for wrong, hint in (
         ({"out": "a.gif"}, "--out a.svg"),
-        ({"out": "a.svg", "width": 400}, "own size"),
+        ({"out": "a.svg", "width": 400}, "fixed size"),
     ):
         config = RenderConfig(players="careful", **wrong)
         with pytest.raises(ConfigError, match=hint):

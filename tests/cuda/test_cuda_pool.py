@@ -273,7 +273,7 @@ def test_a_game_that_never_asks_is_refused() -> None:
     pool.reset()
     pool.check()
     pool.step(pool.sample_actions())
-    with pytest.raises(ConfigError, match="corridor game 0: no policy is asked any more"):
+    with pytest.raises(ConfigError, match="corridor game 0: no policy decides any more"):
         pool.check()
     pool.reset()
     pool.check()

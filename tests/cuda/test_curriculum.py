@@ -129,7 +129,7 @@ def test_at_1000_points_the_device_has_what_the_schedules_say() -> None:
     for update, now in enumerate(moments(1000, 3)):
         course.advance(now, update)
         reference.go(now)
-        terms = course.terms(now)
+        terms = course.overrides(now)
         if terms is not None:
             apply_game_overrides(pool, terms, member=1)
         reference.apply(plain, now)

@@ -203,7 +203,7 @@ def test_gradients_are_those_of_the_host(game: str, algo: str) -> None:
     gpu.experience.quota.fill_(1)
     gpu.experience.draw_and(gpu.step)
     cpu.step(samples)
-    mine, theirs = gpu.learner_state(0), cpu.learned()
+    mine, theirs = gpu.learner_state(0), cpu.learner_state()
     moments = [group for group in theirs if group.endswith("optimizer")]
     assert moments
     for group in moments:

@@ -42,7 +42,7 @@ def client(runs: Path) -> TestClient:
     """A server with one agent."""
     rules = Rules("tic_tac_toe")
     save_policy(Policy(rules, make_net(rules, NetConfig(hidden=(8,)))), runs / "ttt")
-    app = make_app(runs, api=partial(AgentService, agent="ttt"))
+    app = make_app(runs, make_service=partial(AgentService, agent="ttt"))
     made = TestClient(app, base_url="http://127.0.0.1:8000", raise_server_exceptions=True)
     made.__enter__()
     return made

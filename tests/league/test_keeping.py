@@ -75,7 +75,7 @@ def test_eval_and_arena_keep_games_in_folders(tmp_path, capsys):
     assert "holds games already" in capsys.readouterr().err
     words = ["arena", "random", "careful", "--game", "tic_tac_toe", "--games", "8"]
     assert main([*words, "--save-games", str(tmp_path / "a")]) == 0
-    assert "8 games kept" in capsys.readouterr().out
+    assert "8 games saved" in capsys.readouterr().out
     files = sorted((tmp_path / "a" / "random-against-careful").iterdir())
     assert len(files) == 8
     assert all(Replay.read(file).differences() == [] for file in files)

@@ -48,7 +48,7 @@ def test_rows_without_what_is_remembered_are_refused() -> None:
         policy.act(batch.obs, batch.mask)
     with pytest.raises(ConfigError, match=r"memory is uint8 \(3, 32\); gru 0 needs uint8 \(2, 32"):
         policy.decide(batch.obs, batch.mask, policy.initial_memory(3))
-    with pytest.raises(ConfigError, match=r"which a position does not show; use `StatefulPlayer"):
+    with pytest.raises(ConfigError, match=r"which a state does not contain; use `StatefulPlayer"):
         policy.action(new_game("tic_tac_toe"))
 
 

@@ -68,5 +68,7 @@ def test_the_places_of_a_step_lie_behind_the_carried_ones(rollout: FusedRollout)
 
 def test_policies_that_nobody_answers_are_named() -> None:
     check_answered({0, 2}, {0: "learner", 2: "frozen"})
-    with pytest.raises(ConfigError, match=r"policy 3 sits at tables .* there are \[0, 2\]"):
+    with pytest.raises(
+        ConfigError, match=r"policy 3 is in the line-ups but has no player; known are \[0, 2\]"
+    ):
         check_answered({0, 3, 5}, [2, 0])

@@ -324,7 +324,7 @@ def test_wrong_shapes_are_refused() -> None:
     work, one = _native.OffPolicyLosses(1), np.zeros(1, np.float32)
     with pytest.raises(ValueError, match="target has 2 numbers, 1 are needed"):
         work.polyak_update(one, 0.5, np.zeros(2, np.float32))
-    with pytest.raises(ValueError, match="head and read have other numbers of rows"):
+    with pytest.raises(ValueError, match="head and critic_input have different numbers of rows"):
         work.sample_actions(
             np.zeros((2, 3), np.float32), np.zeros((2, 2), np.float32), one[None], one
         )

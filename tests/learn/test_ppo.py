@@ -166,14 +166,14 @@ def test_frozen_opponents_answer_their_own_rows() -> None:
     with torch.no_grad():
         frozen.policy_head.bias.copy_(torch.arange(9.0) * 50)
     collector = ppo.collector
-    with pytest.raises(sparring.ConfigError, match="policy 1 sits at tables and nobody answers"):
+    with pytest.raises(sparring.ConfigError, match="policy 1 is in the line-ups but has no player"):
         collect(ppo)
     collector.actors[1] = Sampling(Forward(frozen, torch.device("cpu"), COLLECT), seed=1)
     collect(ppo)
     # New line-ups hold from each game's next reset on; until then the old ones sit there.
     ppo.pool.set_lineups([Lineup((0, 0))])
     frozen_actor = collector.actors.pop(1)
-    with pytest.raises(sparring.ConfigError, match="policy 1 sits at tables and nobody answers"):
+    with pytest.raises(sparring.ConfigError, match="policy 1 is in the line-ups but has no player"):
         collect(ppo)
     ppo.pool.set_lineups([Lineup((0, 1))])
     collector.actors[1] = frozen_actor

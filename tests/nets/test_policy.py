@@ -106,7 +106,7 @@ def test_a_single_game_is_played_like_a_row_of_a_pool() -> None:
         action = policy.action(state)
         assert action == policy.act(obs, mask, greedy=True)[0]
         state.apply(action)
-    with pytest.raises(SparringError, match="nobody"):
+    with pytest.raises(SparringError, match="no seat is to act"):
         policy.action(state)
 
 

@@ -44,7 +44,7 @@ def test_cartpole_is_learned(tmp_path: Path) -> None:
         agent = sparring.train(env, updates=20, runs=str(tmp_path), ppo=ppo, **QUICK)
     _, _, length = read(agent.run)["charts/length"]
     assert length[-1] > 4 * length[0]
-    with pytest.raises(sparring.SparringError, match="your own environment"):
+    with pytest.raises(sparring.SparringError, match="was given as an object"):
         agent.evaluate()
     again = sparring.load(agent.save(tmp_path / "policy"))
     obs = np.zeros((1, again.rules.obs_bytes), np.uint8)

@@ -310,11 +310,11 @@ def test_what_only_this_program_has_is_measured_in_it(monkeypatch: pytest.Monkey
     policy.rules.factory = word  # type: ignore[attr-defined]
     same = evaluate(policy, [], games=5, seed=2)["alone"].record
     assert same.score.tolist() == wanted.score.tolist()
-    assert same.moves.tolist() == wanted.moves.tolist()
+    assert same.action_hash.tolist() == wanted.action_hash.tolist()
 
 
 def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    cache.close_kept()
+    cache.close_cached()
     closed: list[Any] = []
 
     def close(self: Any) -> None:
@@ -326,7 +326,7 @@ def test_environments_that_are_kept_no_more_are_closed(monkeypatch: pytest.Monke
     cache.cached_pool(CARDS, 1)
     assert cache.cached_pool("own_envs:make_vector", 8).num_games == 4  # as many as it has
     assert [table.env for table in cache.tables_of(first)] == closed[:2]
-    cache.close_kept()
+    cache.close_cached()
     assert len(closed) == 2 + 1 + 4
 
 
@@ -336,5 +336,7 @@ def test_parts_of_a_sequential_test_are_told_apart_by_moves_alone() -> None:
     parts = [evaluate(one, [other], games=16, seed=seed)["other"] for seed in (1, 50)]
     whole = join_matches(one.rules, parts)
     assert whole.deals == 16
-    played = {tuple(p.record.moves[p.record.deal == d]) for p in parts for d in range(p.deals)}
+    played = {
+        tuple(p.record.action_hash[p.record.deal == d]) for p in parts for d in range(p.deals)
+    }
     assert whole.distinct_deals == len(played) < 16

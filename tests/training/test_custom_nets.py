@@ -54,7 +54,7 @@ def test_a_class_is_named_and_goes_on_from_anywhere(
 
 def test_a_module_as_it_is_begins_with_its_weights_and_is_given_again(tmp_path: Path) -> None:
     net = own_nets.Plain(describe_inputs(train(tmp_path, "mlp").policy.net.inputs, {}, 9))
-    with pytest.warns(SparringWarning, match="given:Plain is an object of this program"):
+    with pytest.warns(SparringWarning, match="given:Plain is an object of this process"):
         agent = train(tmp_path, net, eval={"games": 2})
     assert agent.policy.net.config.kind == "given:Plain"
     with pytest.warns(SparringWarning, match="not evaluated during training"):

@@ -77,8 +77,8 @@ def test_an_environment_goes_through_phases(tmp_path: Path) -> None:
     ("phase", "why"),
     [
         ({"opponents": ["past=1"]}, "has one seat, there is none for past"),
-        ({"starts": ["usual=1"]}, "starts: .*its own reset decides"),
-        ({"until": {"score": 3}}, "until: .*nobody measures it"),
+        ({"starts": ["usual=1"]}, "starts: .*its reset decides"),
+        ({"until": {"score": 3}}, "until: .*which is not evaluated"),
         ({"set": {"limit": 3}}, "limit is named in other phases"),
         ({"rewards": {"foo": 1}}, "no reward part 'foo'"),
     ],

@@ -111,7 +111,7 @@ def test_open_decisions_that_no_game_has_left_are_refused(run: Path, field: str)
         assert (waiting["row"] >= 0).any()
         waiting[field] = np.nan if field == "reward" else 2**30
         put(path, "open.bin", waiting.tobytes())
-    refused(run, "open decisions that no tic_tac_toe has left")
+    refused(run, "pending transitions that tic_tac_toe cannot have")
 
 
 @pytest.mark.parametrize("column", ["open", "action"])
@@ -121,7 +121,7 @@ def test_a_replay_holds_decisions_of_its_game(tmp_path: Path, column: str) -> No
     kept = safetensors.load((path / "replay.safetensors").read_bytes())
     kept[column].fill_(-5)
     put(path, "replay.safetensors", safetensors.save(kept))
-    refused(run, "the checkpoint's replay (waits for|has actions)")
+    refused(run, "the checkpoint's replay (has pending transitions|has actions)")
 
 
 def test_weights_of_another_type_are_refused(run: Path) -> None:
