@@ -114,7 +114,7 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Booty:
     words["snapshot"].write_bytes(pack_snapshot(policy.net.state_dict(), meta))
     files = {
         "toml": {"game": f"{evil}:make"},
-        "curriculum": {"net": {"kind": f"{evil}:Net"}, "phases": [{"updates": 1}]},
+        "curriculum": {"net": {"kind": f"{evil}:Net"}, "phases": [{"decisions": 1}]},
         "sweep": {"game": f"{evil}:make", "sweep": {"ranges": {"ppo.lr": [1e-4, 1e-3]}}},
         "configs": {"game": "tic_tac_toe", "configs": {"a": {"net": {"kind": f"{evil}:Net"}}}},
         "cluster": {"game": "tic_tac_toe", "cluster": "127.0.0.1:9", "actors": 1},

@@ -101,7 +101,7 @@ def test_the_anchor_holds_a_policy_inside_graphs(net: str, graphs: bool) -> None
 def test_a_run_is_taught_and_resumed(tmp_path: Path) -> None:
     run = train_with(config(tmp_path), quiet=True).run
     events = json.loads((run / "events.json").read_text())
-    facts = next(event for event in events if event["event"] == "taught")
+    facts = next(event for event in events if event["event"] == "imitated")
     assert facts["accuracy"] > 0
     curves = read(run)
     assert curves["losses/reference_kl"][2][0] < 0.2

@@ -80,7 +80,7 @@ def test_an_odd_end_is_refused() -> None:
             assert load_state(changed(state.serialize(), {}, other)).end == "three in a row"
         except StateError as wrong:
             told.add(str(wrong))
-    assert any("an end that the game does not have" in line for line in told)
+    assert any("the reason of the end does not exist" in line for line in told)
 
 
 def test_a_refused_state_changes_nothing() -> None:

@@ -12,7 +12,7 @@ from sparring.errors import ConfigError, suggestion
 from sparring.sweep.space import CHOICE, SearchRange
 from sparring.training.planning.algorithms import sections_of
 
-GAMES, STEPS, SLOTS, BF16 = "collect.games", "collect.steps", "collect.groups", "collect.bf16"
+GAMES, STEPS, GROUPS, BF16 = "collect.games", "collect.steps", "collect.groups", "collect.bf16"
 BATCH, THREADS, WORKERS, DEVICE, POOL = "replay.batch", "threads", "workers", "device", "pool"
 MINIBATCH = {"ppo": "ppo.minibatch", "dqn": "dqn.minibatch"}
 """By algorithm; DQN has minibatches in its mode rollouts."""
@@ -117,7 +117,7 @@ def tunable_parameters(
             parameter(WORKERS, map(str, powers_up_to(context.cores, 0, int(start))), start)
         )
     elif on_cpu:
-        found.append(parameter(SLOTS, sorted({1, 2, collect.groups}), collect.groups))
+        found.append(parameter(GROUPS, sorted({1, 2, collect.groups}), collect.groups))
     if context.device != "cpu":
         found.append(parameter(BF16, (False, True), collect.bf16))
         if not context.is_custom and config.pool == "auto" and not on_cpu:

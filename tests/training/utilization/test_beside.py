@@ -64,4 +64,4 @@ def test_this_process_is_none_of_the_others() -> None:
     before = current_usage()
     sum(range(10**6))
     after = current_usage()
-    assert before.own <= after.own and before.everybody <= after.everybody
+    assert before.processes <= after.processes and before.all <= after.all
