@@ -157,7 +157,7 @@ class ReplicatedPPO(PPOWrapper):
             self._broken = self._lost_reason() or str(wrong)
             raise LostError(
                 f"{self._broken}; the run has ended at update {self.ppo.updates} and is saved "
-                "without its games: sparring train --resume continues it with new games"
+                "without its games: sparring resume continues it with new games"
             ) from None
 
     def _lost_reason(self) -> str:
