@@ -82,8 +82,8 @@ def test_a_manager_sees_the_block_of_the_stage_where_the_game_has_one() -> None:
     for flag, wanted in ((0, 159), (1, 162)):
         learner = make_learner(settings(), plan_of(set=("rounds=1,2", f"phase_embed={flag}")))
         assert isinstance(learner, PPO)
-        assert learner.net.net_of("manager").inputs.seen is not None
-        assert len(learner.net.net_of("manager").inputs.seen or ()) == wanted
+        assert learner.net.net_of("manager").inputs.used_features is not None
+        assert len(learner.net.net_of("manager").inputs.used_features or ()) == wanted
 
 
 @pytest.mark.parametrize(
