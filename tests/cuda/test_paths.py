@@ -48,7 +48,7 @@ def test_modules_that_need_more_than_kernels_or_a_graph_are_announced_as_what_th
 
 
 def test_games_that_leave_the_gpu_say_why() -> None:
-    with pytest.warns(SparringWarning, match="games on the CPU: net.normalize"):
+    with pytest.warns(SparringWarning, match="games run on the CPU: net.normalize"):
         session = prepared(device="cuda", collect=GAMES, net={"normalize": True})
     (path,) = session.announced.paths
     assert path.way == "torch bf16, step by step because net.normalize has no graphs on the GPU"

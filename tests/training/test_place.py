@@ -82,7 +82,7 @@ def test_it_is_where_it_is_fastest(settings: dict[str, Any], place: tuple[str, b
     ],
 )
 def test_what_is_slower_is_said(settings: dict[str, Any], why: str) -> None:
-    with pytest.warns(SparringWarning, match=f"games on the CPU: .*{why}"):
+    with pytest.warns(SparringWarning, match=f"games run on the CPU: .*{why}"):
         assert place_of(**settings) == APART
 
 
@@ -113,7 +113,7 @@ def test_a_machine_without_a_compiler_for_kernels_says_so(monkeypatch: pytest.Mo
         raise ConfigError("install the extra")
 
     monkeypatch.setattr(kernels, "version", missing)
-    with pytest.warns(SparringWarning, match="games on the CPU: install the extra"):
+    with pytest.warns(SparringWarning, match="games run on the CPU: install the extra"):
         assert place_of() == APART
     for settings in ({"pool": "cuda"}, {"population": 2}):
         with pytest.raises(ConfigError, match="install the extra"):
