@@ -1,7 +1,7 @@
 """Plays the games of a match: every deal once per rotation of the seats, all games at once.
 
 A deal is everything that the key (seed, game, episode) decides: cards, opening, random numbers of
-bots. Each rotation has its mine pool with the same seed, in which all players sit one seat further
+bots. Each rotation has its own pool with the same seed, in which all players sit one seat further
 on; so a game deals the same cards in every rotation.
 """
 
