@@ -97,7 +97,10 @@ def test_opponents_of_another_kind_play_apart_even_beside_a_pool_on_the_gpu() ->
     ("settings", "said"),
     [
         ({"pool": "cuda", "net": {"normalize": True}}, "pool cuda: net.normalize has no graphs"),
-        ({"population": 2, "net": {"normalize": True}}, "this run fits no device layout: not net.normalize"),
+        (
+            {"population": 2, "net": {"normalize": True}},
+            "this run fits no device layout: not net.normalize",
+        ),
         ({"population": 2, "pool": "cpu"}, "needs games and networks on one GPU"),
         ({"replicas": 2}, "replicas 2 needs games and networks on CPUs, .*use --device cpu"),
         ({"actors": 2, "pool": "cuda"}, "actors 2 and pool cuda do not combine"),
