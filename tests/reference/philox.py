@@ -44,17 +44,17 @@ def philox4x32(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tupl
 
 
 class Philox:
-    def __init__(self, seed: int, game: int, episode: int, stream: int) -> None:
+    def __init__(self, seed: int, game: int, episode: int, stream: int, drawn: int = 0) -> None:
         self.key = (seed & MASK, (seed >> 32) & MASK)
         self.game = game & MASK
         self.episode = episode & MASK
         self.stream = stream & MASK
-        self.drawn = 0
+        self.drawn = drawn
         self._block: tuple[int, ...] = ()
 
     def u32(self) -> int:
         word = self.drawn % 4
-        if word == 0:
+        if word == 0 or not self._block:
             counter = (self.drawn // 4 & MASK, self.stream, self.episode, self.game)
             self._block = philox4x32(counter, self.key)
         self.drawn += 1
