@@ -165,6 +165,7 @@ void bind_pool(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_search(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_transitions(nb::module_& m);
 void bind_updating(nb::module_& m);
@@ -181,6 +182,7 @@ NB_MODULE(_native, m) {
     }
   });
   sparring::bind_rules(m);
+  sparring::bind_search(m);
   sparring::bind_state(m);
   sparring::bind_pool(m);
   sparring::bind_goals(m);

@@ -8,6 +8,7 @@
 #include "core/describe_goals.hpp"
 #include "core/pool.hpp"
 #include "core/state.hpp"
+#include "search/search.hpp"
 
 namespace sparring {
 
@@ -41,6 +42,10 @@ class AnyGame {
   virtual std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game,
                                                bool skip_forced,
                                                const std::vector<f32>& weights) const = 0;
+  virtual std::unique_ptr<AnySearch> make_search(const u8* config, const SearchOptions& options,
+                                                 i64 trees, u64 seed, int threads) const = 0;
+  // Bytes of one tree.
+  virtual i64 search_bytes(const u8* config, const SearchOptions& options) const = 0;
 };
 
 inline std::vector<std::unique_ptr<AnyGame>>& registered_games() {
@@ -159,6 +164,13 @@ class Registered final : public AnyGame {
   std::unique_ptr<AnyState> make_state(const u8* config, u64 seed, u32 game, bool skip_forced,
                                        const std::vector<f32>& weights) const override {
     return std::make_unique<State<G>>(read(config), seed, game, skip_forced, weights);
+  }
+  std::unique_ptr<AnySearch> make_search(const u8* config, const SearchOptions& options, i64 trees,
+                                         u64 seed, int threads) const override {
+    return std::make_unique<Search<G>>(read(config), options, trees, seed, threads);
+  }
+  i64 search_bytes(const u8* config, const SearchOptions& options) const override {
+    return tree_bytes<G>(read(config), complete_options<G>(read(config), options));
   }
 
  private:

@@ -18,6 +18,7 @@ enum class Stream : u32 {
   kMirrors = 7,  // also in src/sparring/learn/transforms.py
   kStarts = 8,
   kHindsight = 9,
+  kSearch = 10,
 };
 
 struct PhiloxBlock {

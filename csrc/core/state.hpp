@@ -42,6 +42,10 @@ class AnyState {
   // A position consists of the bytes of the game and of its extra state.
   virtual std::vector<u8> position() const = 0;
   virtual std::vector<u8> extra() const = 0;
+  // The root of a search: a Setting<G>, an Env<G>, the number of the game.
+  virtual const void* setting() const = 0;
+  virtual const u8* env() const = 0;
+  virtual u32 number() const = 0;
   // Replaces the state by an environment of a pool, and plays from there as the pool does. Returns
   // the error as `load` does.
   virtual std::string sit_down(const std::vector<u8>& env, const std::vector<u8>& extra) = 0;
@@ -199,6 +203,9 @@ class State final : public AnyState {
 
   std::vector<u8> position() const override { return {game_bytes(), game_bytes() + sizeof(G)}; }
   std::vector<u8> extra() const override { return extra_; }
+  const void* setting() const override { return static_cast<const Setting<G>*>(setting_.get()); }
+  const u8* env() const override { return reinterpret_cast<const u8*>(&saved_.env); }
+  u32 number() const override { return game_; }
 
   std::string sit_down(const std::vector<u8>& env, const std::vector<u8>& extra) override {
     if (env.size() != sizeof saved_.env || extra.size() != extra_.size())

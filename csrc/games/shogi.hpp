@@ -48,6 +48,7 @@ struct Game {
   using Config = shogi::Config;
   using Action = i32;
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = shogi::kActions;
+  static constexpr int kMaxLegal = 593;
   static constexpr const char* kParts[] = {"result", "material"};
   static constexpr const char* kBots[] = {"greedy", "ab2", "ab3"};
   static constexpr const char* kEnds[] = {"checkmate",       "no legal move", "repetition",
@@ -124,6 +125,11 @@ struct Game {
     repeats = static_cast<u8>(found.count);
     judge(config, found, result);
     if (result.recorder.counts) count_move(change, result);
+  }
+
+  // Adds this position to the memory, as a step from it does; for search.
+  SPARRING_FN void leave(const Config& config, u8* extra) const {
+    Memory(extra, config.memory).add(key, ply);
   }
 
   SPARRING_FN void count_move(const Change& change, const Result& result) const {

@@ -101,6 +101,43 @@ def default_fields(arg: str, /) -> list[tuple[str, str, int, float, float, str, 
 
 def make_rules(name: str, values: Sequence[Sequence[float]]) -> Rules: ...
 
+class Search:
+    """Trees that are searched together."""
+
+    def begin_pool(self, pool: Pool, rows: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], simulations: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)]) -> None: ...
+
+    def begin_state(self, state: State, row: int, simulations: int) -> None: ...
+
+    def select(self) -> int:
+        """Select leaves; return the number of rows to evaluate."""
+
+    def expand(self, policy: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
+
+    def results(self, policy: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], visits: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], q: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], value: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], chosen: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], numbers: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...
+
+    def line(self, arg: int, /) -> list[int]: ...
+
+    def edges(self, arg0: int, arg1: int, /) -> list[tuple[int, float, int, float, int]]:
+        """Action, prior, visits, mean return and child of a node's edges."""
+
+    def nodes(self, arg: int, /) -> int: ...
+
+    def simulations(self, arg: int, /) -> int: ...
+
+    @property
+    def choices(self) -> int: ...
+
+    @property
+    def head_width(self) -> int: ...
+
+    @property
+    def obs(self) -> Annotated[NDArray[numpy.uint8], dict(writable=False)]: ...
+
+def make_search(rules: Rules, trees: int, seed: int = 0, threads: int = 1, open_cards: bool = False, rule: int = 0, nodes: int = 65, considered: int = 16, width: int = 32, samples: int = 16, c_visit: float = 50.0, c_scale: float = 1.0, c_puct: float = 1.25, gamma: float = 1.0, rescale: bool = False, noise: bool = False, squash: bool = False) -> Search: ...
+
+def search_bytes(rules: Rules, nodes: int, width: int = 32, samples: int = 16) -> int:
+    """Bytes of a tree."""
+
 class State:
     """One game."""
 

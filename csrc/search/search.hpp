@@ -1,0 +1,309 @@
+// Many trees searched together on CPU threads: leaves are selected, a network evaluates them in one
+// batch, and their values are backed up. Host only.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/pool_arrays.hpp"
+#include "core/thread_pool.hpp"
+#include "search/tree.hpp"
+
+namespace sparring {
+
+template <class G>
+inline constexpr int kMaxLegalOf = G::kActions;
+template <class G>
+  requires requires { G::kMaxLegal; }
+inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
+
+// A root: an environment with its extra state, the number of its game, and the searched row.
+struct SearchRoot {
+  const void* setting;  // Setting<G>
+  const u8* env;        // Env<G>
+  const u8* extra;
+  u32 game;
+  int row, simulations;
+};
+
+// An edge as it is shown.
+struct EdgeReport {
+  int action;
+  f32 prior;
+  u32 visits;
+  f64 q;
+  int child;
+};
+
+// Interface of a search, the same for every game.
+class AnySearch {
+ public:
+  virtual ~AnySearch() = default;
+  virtual void begin(const std::vector<SearchRoot>& roots) = 0;
+  // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
+  // simulations are made.
+  virtual i64 select() = 0;
+  // Takes the evaluation of the selected rows [rows, head_width], [rows].
+  virtual void expand(const f32* policy, const f32* value) = 0;
+  // Results by root. Arrays are [roots, choices]: actions, or sampled continuous actions.
+  virtual void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen,
+                       f32* numbers) const = 0;
+  virtual std::vector<int> line(i64 tree) const = 0;
+  virtual std::vector<EdgeReport> edges(i64 tree, int node) const = 0;
+  virtual int nodes(i64 tree) const = 0;
+  virtual int settled(i64 tree) const = 0;
+
+  i64 roots = 0, max_rows = 0;
+  int row_bytes = 0, head_width = 0, choices = 0;
+  Array<u8> obs;  // [max_rows, row_bytes]
+};
+
+// Bytes of one tree.
+template <class G>
+i64 tree_bytes(const typename G::Config& config, const SearchOptions& options) {
+  const i64 edges = options.root_width + i64{options.nodes - 1} * options.width;
+  i64 bytes = i64{sizeof(TreeHead)} + i64{sizeof(Env<G>)} + extra_bytes<G>(config) +
+              options.nodes * i64{sizeof(Node<G>)} + edges * i64{sizeof(Edge)} +
+              options.root_width * i64{8};
+  if (!options.replay) bytes += options.nodes * i64{sizeof(G)};
+  if constexpr (kJointActions<G>) bytes += edges * G::kRows * i64{sizeof(typename G::Action)};
+  return bytes;
+}
+
+// Completes options by what the game is.
+template <class G>
+SearchOptions complete_options(const typename G::Config& config, SearchOptions options) {
+  const Spec spec = G::spec(config);
+  const int seats = G::shape(config).seats;
+  options.root_width = kDiscrete<G> ? kMaxLegalOf<G> : options.samples;
+  options.width = min(kDiscrete<G> ? options.width : options.samples, options.root_width);
+  options.row_count = seats == 1 || (seats == 2 && spec.zero_sum && G::kRows == 1) ? 1 : seats;
+  options.replay = spec.chance || options.resample || !kStoresPositions<G>;
+  return options;
+}
+
+template <Game G>
+class Search final : public AnySearch {
+ public:
+  using Config = typename G::Config;
+  using Action = typename G::Action;
+
+  Search(const Config& config, SearchOptions options, i64 trees, u64 seed, int threads)
+      : threads_(max(threads, 1) - 1), seed_(seed ^ kSearchSeed) {
+    options = complete_options<G>(config, options);
+    const Shape shape = G::shape(config);
+    row_bytes = shape.obs_bytes;
+    head_width = kDiscrete<G> ? shape.actions : 2 * box_size();
+    choices = kDiscrete<G> ? shape.actions : options.samples;
+    slots_ = options.rule == kGumbel ? clamp(kBatch / trees, 1, options.considered) : 1;
+    max_rows = trees * slots_ * options.row_count;
+    obs = Array<u8>(max_rows * row_bytes);
+
+    const i64 nodes = trees * options.nodes;
+    const i64 edges = trees * (options.root_width + i64{options.nodes - 1} * options.width);
+    const i64 root_edges = trees * options.root_width;
+    extra_bytes_ = extra_bytes<G>(config);
+    head_ = Array<TreeHead>(trees);
+    root_ = Array<Env<G>>(trees);
+    extra_ = Array<u8>(trees * extra_bytes_);
+    node_ = Array<Node<G>>(nodes);
+    edge_ = Array<Edge>(edges);
+    state_ = Array<G>(options.replay ? 0 : nodes);
+    joint_ = Array<Action>(kJointActions<G> ? edges * G::kRows : 0);
+    logit_ = Array<f32>(root_edges);
+    gumbel_ = Array<f32>(root_edges);
+    leaf_ = Array<Leaf<G>>(trees * slots_);
+    leaf_extra_ = Array<u8>(trees * slots_ * extra_bytes_);
+    selected_ = Array<i32>(trees);
+    first_row_ = Array<i64>(trees);
+    view_ = {.options = options,
+             .setting = &setting_,
+             .head = head_.data(),
+             .root = root_.data(),
+             .extra = extra_.data(),
+             .node = node_.data(),
+             .edge = edge_.data(),
+             .state = state_.data(),
+             .joint = joint_.data(),
+             .logit = logit_.data(),
+             .gumbel = gumbel_.data()};
+  }
+
+  void begin(const std::vector<SearchRoot>& given) override {
+    roots = static_cast<i64>(given.size());
+    for (i64 t = 0; t < roots; ++t) {
+      const SearchRoot& from = given[size_t(t)];
+      if (t == 0) {
+        setting_ = *static_cast<const Setting<G>*>(from.setting);
+        setting_.seed = seed_;
+        setting_.starts.count = 0;
+      }
+      std::memcpy(static_cast<void*>(&root_[t]), from.env, sizeof(Env<G>));
+      std::memcpy(extra_.data() + t * extra_bytes_, from.extra, static_cast<size_t>(extra_bytes_));
+      tree(t).begin(from.game, from.row, from.simulations);
+    }
+  }
+
+  i64 select() override {
+    SelectJob job(*this);
+    run(job);
+    return job.rows;
+  }
+
+  void expand(const f32* policy, const f32* value) override {
+    ExpandJob job(*this, policy, value);
+    run(job);
+  }
+
+  void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen,
+               f32* numbers) const override {
+    std::vector<f32> improved(static_cast<size_t>(view_.options.root_width));
+    for (i64 t = 0; t < roots; ++t) {
+      const Tree<G> at = tree(t);
+      const Edge* e = at.edges(0);
+      value[t] = static_cast<f32>(at.improved(improved.data()));
+      const int best = at.decide();
+      chosen[t] = e[best].action();
+      for (int i = 0; i < at.node(0).edges; ++i) {
+        const i64 to = t * choices + e[i].action();
+        policy[to] = improved[size_t(i)];
+        visits[to] = static_cast<i32>(e[i].visits);
+        q[to] = e[i].visits ? static_cast<f32>(e[i].q()) : 0.0f;
+        if constexpr (!kDiscrete<G>)
+          std::memcpy(numbers + to * box_size(), &at.joint_of(0, i)[at.head().row], sizeof(Action));
+      }
+    }
+  }
+
+  std::vector<int> line(i64 t) const override {
+    const Tree<G> at = tree(t);
+    std::vector<int> actions;
+    for (int node = 0, edge = at.decide(); edge >= 0; edge = at.most_visited(node)) {
+      const Edge& e = at.edges(node)[edge];
+      actions.push_back(e.action());
+      node = e.child();
+      if (node == 0) break;
+    }
+    return actions;
+  }
+
+  std::vector<EdgeReport> edges(i64 t, int node) const override {
+    const Tree<G> at = tree(t);
+    std::vector<EdgeReport> found;
+    for (int i = 0; i < at.node(node).edges; ++i) {
+      const Edge& e = at.edges(node)[i];
+      found.push_back({e.action(), e.prior, e.visits, e.visits ? e.q() : 0.0, e.child()});
+    }
+    return found;
+  }
+
+  int nodes(i64 t) const override { return head_[t].nodes; }
+  int settled(i64 t) const override { return max(head_[t].settled, 0); }
+
+ private:
+  static constexpr i64 kBatch = 4096;  // leaves that are evaluated together, as far as trees allow
+
+  static constexpr int box_size() {
+    return kDiscrete<G> ? 0 : static_cast<int>(sizeof(Action) / sizeof(f32));
+  }
+  static int clamp(i64 x, i64 low, i64 high) { return static_cast<int>(max(low, min(x, high))); }
+
+  Tree<G> tree(i64 t) const { return {view_, t}; }
+  Leaf<G>& leaf(i64 t, int slot) const { return leaf_[t * slots_ + slot]; }
+  u8* leaf_extra(i64 t, int slot) const {
+    return leaf_extra_.data() + (t * slots_ + slot) * extra_bytes_;
+  }
+  i64 row_of(i64 t, int slot) const { return first_row_[t] + i64{slot} * view_.options.row_count; }
+
+  void run(Job& job) {
+    if (threads_.workers() == 0) return ThreadPool::run_alone(job);
+    threads_.submit(job);
+    threads_.wait(job, true);
+  }
+
+  // Work on all trees, some per chunk.
+  class TreesJob : public Job {
+   public:
+    explicit TreesJob(Search& of) : search(of), each(max<i64>((of.roots + 63) / 64, 1)) {}
+    int chunks() const { return static_cast<int>((search.roots + each - 1) / each); }
+    template <class Work>
+    void for_chunk(int chunk, Work work) const {
+      const i64 end = min((chunk + 1) * each, search.roots);
+      for (i64 t = chunk * each; t < end; ++t) work(t);
+    }
+    Search& search;
+    i64 each;
+  };
+
+  class SelectJob final : public TreesJob {
+   public:
+    using TreesJob::TreesJob;
+    int open(int phase) override {
+      if (phase == 1)
+        for (i64 t = 0; t < this->search.roots; ++t) {
+          this->search.first_row_[t] = rows;
+          rows += i64{this->search.selected_[t]} * this->search.view_.options.row_count;
+        }
+      return phase < 2 ? this->chunks() : -1;
+    }
+    void run(int phase, int chunk) override {
+      Search& all = this->search;
+      this->for_chunk(chunk, [&](i64 t) { phase == 0 ? all.select_in(t) : all.observe_in(t); });
+    }
+    i64 rows = 0;
+  };
+
+  class ExpandJob final : public TreesJob {
+   public:
+    ExpandJob(Search& of, const f32* policy, const f32* value)
+        : TreesJob(of), policy_(policy), value_(value) {}
+    int open(int phase) override { return phase == 0 ? this->chunks() : -1; }
+    void run(int, int chunk) override {
+      Search& all = this->search;
+      this->for_chunk(chunk, [&](i64 t) { all.settle_in(t, policy_, value_); });
+    }
+
+   private:
+    const f32* policy_;
+    const f32* value_;
+  };
+
+  void select_in(i64 t) {
+    int slot = 0;
+    while (slot < slots_ && tree(t).select_leaf(leaf(t, slot), leaf_extra(t, slot)))
+      slot += leaf(t, slot).evaluate;
+    selected_[t] = slot;
+  }
+
+  void observe_in(i64 t) {
+    for (int slot = 0; slot < selected_[t]; ++slot)
+      tree(t).observe(leaf(t, slot), leaf_extra(t, slot), &obs[row_of(t, slot) * row_bytes]);
+  }
+
+  void settle_in(i64 t, const f32* policy, const f32* value) {
+    for (int slot = 0; slot < selected_[t]; ++slot)
+      tree(t).settle(leaf(t, slot), policy + row_of(t, slot) * head_width, head_width,
+                     value + row_of(t, slot));
+    selected_[t] = 0;
+  }
+
+  ThreadPool threads_;
+  u64 seed_;
+  Setting<G> setting_{};
+  TreesView<G> view_{};
+  int slots_ = 1, extra_bytes_ = 0;
+  Array<TreeHead> head_;
+  Array<Env<G>> root_;
+  Array<u8> extra_, leaf_extra_;
+  Array<Node<G>> node_;
+  Array<Edge> edge_;
+  Array<G> state_;
+  Array<Action> joint_;
+  Array<f32> logit_, gumbel_;
+  Array<Leaf<G>> leaf_;
+  Array<i32> selected_;  // leaves of each tree that await their evaluation
+  Array<i64> first_row_;
+};
+
+}  // namespace sparring

@@ -1,0 +1,796 @@
+// Search trees: Gumbel AlphaZero and PUCT for any number of seats. docs/search.md explains the
+// rules; tests/reference/search.py is the same in plain Python.
+//
+// A tree has a fixed number of nodes, which are written once and never moved, and edges for legal
+// actions only. CPU threads, GPU kernels and browsers call the functions of this file, one tree at
+// a time. A simulation has two halves, between which a network evaluates the leaf: `select_leaf`
+// and `settle`. The leaves of one round of sequential halving are in different subtrees, so that
+// they can be evaluated together without changing the result.
+//
+// Everything is computed in f64 in a fixed order, and without library functions: equal on all
+// devices.
+#pragma once
+
+#include "core/env.hpp"
+#include "core/power.hpp"
+#include "core/sincos.hpp"
+#include "nets/gaussian.hpp"
+
+namespace sparring {
+
+enum SearchRule : i32 { kGumbel, kPuct };
+
+inline constexpr int kMaxConsidered = 64;  // root actions that sequential halving begins with
+inline constexpr int kMaxWidth = 64;       // edges of a node that is not the root
+inline constexpr f32 kMinPrior = 1e-30f;
+inline constexpr int kActionBits = 12;
+inline constexpr int kMaxNodes = 1 << (32 - kActionBits);
+inline constexpr u64 kSearchSeed = 0x5EA2C4B175EED5ull;
+
+// Games whose edges hold more than the number of an action: a continuous action, or the actions of
+// all rows that move at the same time.
+template <class G>
+inline constexpr bool kJointActions = !kDiscrete<G> || G::kRows > 1;
+
+// A game with extra state can be searched from stored positions if it can repeat what a step from a
+// position writes there.
+template <class G>
+inline constexpr bool kStoresPositions =
+    !HasExtraState<G> || requires(const G& game, const typename G::Config& config, u8* extra) {
+      game.leave(config, extra);
+    };
+
+struct Edge {
+  f32 prior;
+  f32 total;  // sum of the returns of the node's mover
+  u32 visits;
+  u32 link;  // child << kActionBits | action; child 0: none yet
+
+  SPARRING_FN int action() const { return static_cast<int>(link & ((1u << kActionBits) - 1)); }
+  SPARRING_FN int child() const { return static_cast<int>(link >> kActionBits); }
+  SPARRING_FN f64 q() const { return static_cast<f64>(total) / visits; }
+};
+static_assert(sizeof(Edge) == 16);
+
+template <class G>
+struct Node {
+  i32 parent;
+  u16 parent_edge;
+  u16 edges;  // 0: not expanded
+  i8 seat;    // the mover, or the seat of the searched row
+  u8 terminated, truncated;
+  u8 role;
+  f32 value;  // of the mover, by the network
+  u32 visits;
+  f32 reward[G::kMaxSeats];  // of the step that led here
+};
+
+// Settings of a search.
+struct SearchOptions {
+  i32 rule = kGumbel;
+  i32 nodes = 2;        // per tree
+  i32 considered = 16;  // root actions that sequential halving begins with
+  i32 width = 32;       // edges of a node that is not the root; the most probable are kept
+  i32 samples = 16;     // sampled continuous actions per node
+  f32 c_visit = 50, c_scale = 1, c_puct = 1.25f;
+  f32 gamma = 1;    // discount between two decisions of a seat
+  u8 rescale = 0;   // values of a node are rescaled to 0..1
+  u8 noise = 0;     // Gumbel noise at the root
+  u8 squash = 0;    // continuous actions pass through tanh
+  u8 replay = 0;    // positions are not stored: every simulation plays from the root
+  u8 resample = 0;  // hidden parts of the root are drawn anew in every simulation
+  i32 row_count;    // evaluated rows of a leaf: 1, or one per seat
+  i32 root_width;   // edges of the root
+};
+
+// One tree's counters.
+struct TreeHead {
+  u32 game;         // global number, for random numbers
+  i32 row;          // the searched row
+  i32 simulations;  // to make
+  i32 started, settled;
+  i32 nodes;
+  i32 phases, active, rounds, next;  // of sequential halving
+  u16 considered[kMaxConsidered];    // root edges; the first `active` are left
+};
+
+// An unfinished simulation.
+template <class G>
+struct Leaf {
+  Env<G> env;
+  Legal<G> legal[G::kRows];
+  i32 node, simulation;
+  u8 evaluate, expand;
+};
+
+// All trees, in plain arrays.
+template <class G>
+struct TreesView {
+  SearchOptions options;
+  const Setting<G>* setting;
+  TreeHead* head;             // [trees]
+  Env<G>* root;               // [trees]
+  u8* extra;                  // [trees, extra bytes], of the root
+  Node<G>* node;              // [trees, nodes]
+  Edge* edge;                 // [trees, root_width + (nodes - 1) * width]
+  G* state;                   // [trees, nodes]; null if every simulation plays from the root
+  typename G::Action* joint;  // [edges, rows] if kJointActions
+  f32* logit;                 // [trees, root_width]
+  f32* gumbel;                // [trees, root_width]
+
+  SPARRING_FN int edges_each() const {
+    return options.root_width + (options.nodes - 1) * options.width;
+  }
+};
+
+// Numbers of one node that every rule needs; see `completed` in the reference.
+struct NodeValues {
+  f64 mix, low, high, best, sigma;
+  bool rescale;
+
+  SPARRING_FN f64 scaled(f64 q) const { return rescale ? (q - low) / max(high - low, 1e-8) : q; }
+  SPARRING_FN f64 completed(const Edge& edge) const { return edge.visits ? edge.q() : mix; }
+  // What is added to a logit.
+  SPARRING_FN f64 bonus(const Edge& edge) const { return sigma * scaled(completed(edge)); }
+  // The prior times the exponential of the bonus, at most the prior.
+  SPARRING_FN f64 weight(const Edge& edge) const;
+};
+
+SPARRING_FN inline f64 exp_of(f64 x) { return x < -600 ? 0.0 : exp2_of(x * 1.4426950408889634); }
+SPARRING_FN inline f64 ln_of(f64 x) { return log2_of(x) * 0.6931471805599453; }
+
+SPARRING_FN inline f64 NodeValues::weight(const Edge& edge) const {
+  return static_cast<f64>(edge.prior) * exp_of(bonus(edge) - sigma * scaled(best));
+}
+
+// One tree of a view.
+template <class G>
+struct Tree {
+  using Action = typename G::Action;
+  const TreesView<G>& all;
+  i64 index;
+
+  SPARRING_FN const SearchOptions& options() const { return all.options; }
+  SPARRING_FN const Setting<G>& setting() const { return *all.setting; }
+  SPARRING_FN int seats() const { return setting().shape.seats; }
+  SPARRING_FN TreeHead& head() const { return all.head[index]; }
+  SPARRING_FN Env<G>& root() const { return all.root[index]; }
+  SPARRING_FN Node<G>& node(int at) const { return all.node[index * options().nodes + at]; }
+  SPARRING_FN i64 edge_index(int at) const {
+    return index * all.edges_each() +
+           (at == 0 ? 0 : options().root_width + i64{at - 1} * options().width);
+  }
+  SPARRING_FN Edge* edges(int at) const { return all.edge + edge_index(at); }
+  SPARRING_FN G& state(int at) const {
+    return at == 0 ? root().game : all.state[index * options().nodes + at];
+  }
+  SPARRING_FN f32* logits() const { return all.logit + index * options().root_width; }
+  SPARRING_FN f32* gumbels() const { return all.gumbel + index * options().root_width; }
+  SPARRING_FN const u8* extra() const {
+    return all.extra + index * extra_bytes<G>(setting().config);
+  }
+  SPARRING_FN bool replays() const { return options().replay != 0; }
+  SPARRING_FN u32 episode_of(int simulation) const {
+    return root().episode * 0x9E3779B1u + root().length * 0x85EBCA77u +
+           static_cast<u32>(simulation) * 0xC2B2AE3Du;
+  }
+  SPARRING_FN Rng rng(int simulation, u32 drawn) const {
+    return Rng(setting().seed, head().game, episode_of(simulation), Stream::kSearch, drawn);
+  }
+
+  // Begins a search in `root()`, which the caller has set, with its extra state.
+  SPARRING_FN void begin(u32 game, int row, int simulations) const {
+    TreeHead& h = head();
+    h = TreeHead{};
+    h.game = game;
+    h.row = row;
+    h.simulations = min(simulations, options().nodes - 1);
+    h.started = h.settled = -1;  // the evaluation of the root comes first
+    h.nodes = 1;
+    Env<G>& env = root();
+    for (f32& value : env.pending_reward) value = 0;
+    for (u16& value : env.skipped) value = 0;
+    for (int seat = 0; seat < G::kMaxSeats; ++seat)
+      env.player[seat] = static_cast<i16>(seat < seats() ? 0 : kNoPlayer);
+    env.policy_seats = static_cast<u32>(seats());
+    node(0) = Node<G>{};
+    node(0).seat = static_cast<i8>(env.game.seat(row));
+    node(0).role = static_cast<u8>(env.game.role(row));
+  }
+
+  SPARRING_FN bool finished() const { return head().settled == head().simulations; }
+
+  // Begins the next simulation and returns true; false if it depends on leaves that are not settled
+  // yet, or if there is none left. A leaf that needs no evaluation is settled already. `extra` is
+  // memory for the extra state of the leaf.
+  SPARRING_FN bool select_leaf(Leaf<G>& leaf, u8* leaf_extra) const {
+    TreeHead& h = head();
+    if (h.started == h.simulations) return false;
+    if (h.started < 0) {
+      select_root(leaf, leaf_extra);
+      return true;
+    }
+    const bool waits = options().rule == kPuct || h.next == 0;
+    if (waits && h.settled < h.started) return false;
+    int edge;
+    if (options().rule == kPuct) {
+      edge = choose_puct(0, nullptr);
+    } else {
+      if (h.next == 0) begin_round();
+      edge = h.considered[h.next++];
+      if (h.next == h.active) h.next = 0;
+    }
+    ++h.started;
+    leaf.simulation = h.started;
+    leaf.evaluate = leaf.expand = 0;
+    if (replays())
+      descend_by_replay(leaf, leaf_extra, edge);
+    else
+      descend(leaf, leaf_extra, edge);
+    if (!leaf.evaluate) back_up(leaf, nullptr);
+    return true;
+  }
+
+  // Writes the rows that the network evaluates.
+  SPARRING_FN void observe(const Leaf<G>& leaf, const u8* leaf_extra, u8* rows) const {
+    const int bytes = setting().shape.obs_bytes;
+    for (int r = 0; r < options().row_count; ++r)
+      call_observe(leaf.env.game, setting().config, options().row_count == 1 ? mover(leaf) : r,
+                   rows + i64{r} * bytes, leaf_extra);
+  }
+
+  // Takes the evaluation of a leaf: outputs of the policy head [row_count, head_width] and values
+  // [row_count].
+  SPARRING_FN void settle(const Leaf<G>& leaf, const f32* policy, int head_width,
+                          const f32* value) const {
+    if (leaf.expand) {
+      const int seat = mover(leaf);
+      Node<G>& at = node(leaf.node);
+      at.value = value[options().row_count == 1 ? 0 : seat];
+      expand(leaf, policy, head_width);
+    }
+    if (leaf.simulation == 0) {
+      head().started = head().settled = 0;
+      if (options().rule == kGumbel) consider();
+    } else {
+      back_up(leaf, value);
+    }
+  }
+
+  // Values of a node's edges. With `legal` other edges are left out.
+  SPARRING_FN NodeValues values_of(int at, const Legal<G>* legal) const {
+    const Node<G>& n = node(at);
+    const Edge* e = edges(at);
+    NodeValues found{.mix = n.value,
+                     .low = 0,
+                     .high = 0,
+                     .best = 0,
+                     .sigma = 0,
+                     .rescale = options().rescale != 0};
+    f64 weighted = 0, mass = 0, low = 0, high = 0;
+    u32 visits = 0, most = 0;
+    bool any = false, unvisited = false;
+    for (int i = 0; i < n.edges; ++i) {
+      if (legal && !is_legal(e[i], legal)) continue;
+      if (e[i].visits == 0) {
+        unvisited = true;
+        continue;
+      }
+      const f64 q = e[i].q();
+      weighted += e[i].prior * q;
+      mass += e[i].prior;
+      visits += e[i].visits;
+      most = max(most, e[i].visits);
+      low = any ? min(low, q) : q;
+      high = any ? max(high, q) : q;
+      any = true;
+    }
+    if (visits) found.mix = (n.value + visits * weighted / mass) / (1.0 + visits);
+    const f64 rest = options().rule == kPuct ? static_cast<f64>(n.value) : found.mix;
+    if (unvisited) {
+      low = any ? min(low, rest) : rest;
+      high = any ? max(high, rest) : rest;
+    }
+    found.low = low;
+    found.high = found.best = high;
+    found.sigma = (static_cast<f64>(options().c_visit) + most) * options().c_scale;
+    return found;
+  }
+
+  // Score of a root edge in sequential halving.
+  SPARRING_FN f64 root_score(int edge, const NodeValues& values) const {
+    return static_cast<f64>(gumbels()[edge]) + logits()[edge] + values.bonus(edges(0)[edge]);
+  }
+
+  // The chosen root edge.
+  SPARRING_FN int decide() const {
+    const Edge* e = edges(0);
+    const NodeValues values = values_of(0, nullptr);
+    int best = 0;
+    f64 best_score = 0;
+    for (int i = 0; i < node(0).edges; ++i) {
+      if (i > 0 && e[i].visits < e[best].visits) continue;
+      const f64 score = options().rule == kGumbel ? root_score(i, values)
+                        : e[i].visits             ? e[i].q()
+                                                  : static_cast<f64>(e[i].prior);
+      if (i > 0 && e[i].visits == e[best].visits && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    return best;
+  }
+
+  // The improved policy at the root, by edge; returns the value that it has for the mover.
+  SPARRING_FN f64 improved(f32* policy) const {
+    const Edge* e = edges(0);
+    const NodeValues values = values_of(0, nullptr);
+    f64 sum = 0, value = 0;
+    for (int i = 0; i < node(0).edges; ++i) sum += values.weight(e[i]);
+    for (int i = 0; i < node(0).edges; ++i) {
+      const f64 share = values.weight(e[i]) / sum;
+      value += share * values.completed(e[i]);
+      policy[i] = static_cast<f32>(share);
+    }
+    return value;
+  }
+
+  // The most visited edge, the first of equals; -1 if the node has no visits.
+  SPARRING_FN int most_visited(int at) const {
+    const Edge* e = edges(at);
+    int best = -1;
+    for (int i = 0; i < node(at).edges; ++i)
+      if (e[i].visits > (best < 0 ? 0 : e[best].visits)) best = i;
+    return best;
+  }
+
+  SPARRING_FN const Action* joint_of(int at, int edge) const {
+    return all.joint + (edge_index(at) + edge) * G::kRows;
+  }
+
+ private:
+  SPARRING_FN int mover(const Leaf<G>& leaf) const {
+    const int seat = leaf.env.game.seat(head().row);
+    return seat < 0 ? 0 : seat;
+  }
+
+  SPARRING_FN static bool is_legal(const Edge& edge, const Legal<G>* legal) {
+    if constexpr (kDiscrete<G>)
+      return legal->test(edge.action());
+    else
+      return true;
+  }
+
+  SPARRING_FN void copy_extra(u8* to) const {
+    if (const int bytes = extra_bytes<G>(setting().config)) copy_bytes(to, extra(), bytes);
+  }
+
+  SPARRING_FN void select_root(Leaf<G>& leaf, u8* leaf_extra) const {
+    head().started = 0;
+    head().next = 0;
+    leaf.env = root();
+    leaf.node = leaf.simulation = 0;
+    leaf.evaluate = leaf.expand = 1;
+    copy_extra(leaf_extra);
+    find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
+  }
+
+  // Sequential halving
+
+  // Draws Gumbel noise and takes the edges with the largest sums of noise and logit.
+  SPARRING_FN void consider() const {
+    TreeHead& h = head();
+    const int edge_count = node(0).edges;
+    Rng draws = rng(0, static_cast<u32>(h.row) << 20);
+    for (int i = 0; i < edge_count; ++i) {
+      f64 noise = 0;
+      if (options().noise) {
+        const f64 u = (static_cast<f64>(draws.next()) + 0.5) * (1.0 / 4294967296.0);
+        noise = -ln_of(-ln_of(u));
+      }
+      gumbels()[i] = static_cast<f32>(noise);
+    }
+    h.active = max(min(min(options().considered, edge_count), h.simulations), 1);
+    int kept = 0;
+    for (int i = 0; i < edge_count; ++i) {  // insertion into a sorted list of `active` edges
+      const f64 score = static_cast<f64>(gumbels()[i]) + logits()[i];
+      int at = kept;
+      for (; at > 0 && score > first_score(h.considered[at - 1]); --at)
+        if (at < h.active) h.considered[at] = h.considered[at - 1];
+      if (at < h.active) h.considered[at] = static_cast<u16>(i);
+      kept = min(kept + 1, h.active);
+    }
+    h.phases = 1;
+    for (int reach = 2; reach < h.active; reach *= 2) ++h.phases;
+    h.rounds = 0;
+  }
+
+  SPARRING_FN f64 first_score(int edge) const {
+    return static_cast<f64>(gumbels()[edge]) + logits()[edge];
+  }
+
+  // Begins a round in which every considered edge is visited once. Between two phases half of them
+  // are dropped.
+  SPARRING_FN void begin_round() const {
+    TreeHead& h = head();
+    if (h.started > 0) {
+      if (--h.rounds > 0) return;
+      sort_considered();
+      if (h.active > 1) h.active = max(2, h.active / 2);
+    }
+    h.rounds = max(1, h.simulations / (h.phases * h.active));
+  }
+
+  SPARRING_FN void sort_considered() const {
+    TreeHead& h = head();
+    const NodeValues values = values_of(0, nullptr);
+    for (int i = 1; i < h.active; ++i) {
+      const u16 edge = h.considered[i];
+      const f64 score = root_score(edge, values);
+      int at = i;
+      for (; at > 0; --at) {
+        const u16 other = h.considered[at - 1];
+        const f64 others = root_score(other, values);
+        if (others > score || (others == score && other < edge)) break;
+        h.considered[at] = other;
+      }
+      h.considered[at] = edge;
+    }
+  }
+
+  // Descent
+
+  SPARRING_FN int choose(int at, const Legal<G>* legal) const {
+    return options().rule == kPuct ? choose_puct(at, legal) : choose_improved(at, legal);
+  }
+
+  // The edge whose share of visits is furthest below its share of the improved policy; -1 if none
+  // is legal.
+  SPARRING_FN int choose_improved(int at, const Legal<G>* legal) const {
+    const Node<G>& n = node(at);
+    const Edge* e = edges(at);
+    if (n.visits == 0 && !legal) return most_probable(at);
+    const NodeValues values = values_of(at, legal);
+    f64 weight[kMaxWidth], sum = 0;
+    u32 visits = 0;
+    const f64 unvisited = exp_of(values.sigma * (values.scaled(values.mix)) -
+                                 values.sigma * values.scaled(values.best));
+    for (int i = 0; i < n.edges; ++i) {
+      weight[i] = -1;
+      if (legal && !is_legal(e[i], legal)) continue;
+      weight[i] = e[i].visits ? values.weight(e[i]) : e[i].prior * unvisited;
+      sum += weight[i];
+      visits += e[i].visits;
+    }
+    int best = -1;
+    f64 best_score = 0;
+    for (int i = 0; i < n.edges; ++i) {
+      if (weight[i] < 0) continue;
+      const f64 score = weight[i] / sum - e[i].visits / (1.0 + visits);
+      if (best >= 0 && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    return best;
+  }
+
+  SPARRING_FN int most_probable(int at) const {
+    const Edge* e = edges(at);
+    int best = 0;
+    for (int i = 1; i < node(at).edges; ++i)
+      if (e[i].prior > e[best].prior) best = i;
+    return best;
+  }
+
+  SPARRING_FN int choose_puct(int at, const Legal<G>* legal) const {
+    const Node<G>& n = node(at);
+    const Edge* e = edges(at);
+    const NodeValues values = values_of(at, legal);
+    u32 visits = 0;
+    for (int i = 0; i < n.edges; ++i)
+      if (!legal || is_legal(e[i], legal)) visits += e[i].visits;
+    const f64 explore = options().c_puct * square_root(static_cast<f64>(max(visits, 1u)));
+    int best = -1;
+    f64 best_score = 0;
+    for (int i = 0; i < n.edges; ++i) {
+      if (legal && !is_legal(e[i], legal)) continue;
+      const f64 q = values.scaled(e[i].visits ? e[i].q() : static_cast<f64>(n.value));
+      const f64 score = q + explore * e[i].prior / (1.0 + e[i].visits);
+      if (best >= 0 && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    return best;
+  }
+
+  SPARRING_FN static f64 square_root(f64 x) {
+#if defined(__CUDA_ARCH__)
+    return __dsqrt_rn(x);
+#else
+    return __builtin_sqrt(x);
+#endif
+  }
+
+  // Adds a child to an edge.
+  SPARRING_FN int add_child(int parent, int edge) const {
+    const int child = head().nodes++;
+    Node<G>& n = node(child);
+    n = Node<G>{};
+    n.parent = parent;
+    n.parent_edge = static_cast<u16>(edge);
+    edges(parent)[edge].link |= static_cast<u32>(child) << kActionBits;
+    return child;
+  }
+
+  // Plays an edge in the leaf's environment and keeps the rewards in its child.
+  SPARRING_FN Result play_edge(Leaf<G>& leaf, u8* leaf_extra, int parent, int edge,
+                               int child) const {
+    Action actions[G::kRows]{};
+    if constexpr (kJointActions<G>) {
+      for (int r = 0; r < G::kRows; ++r) actions[r] = joint_of(parent, edge)[r];
+    } else {
+      actions[head().row] = edges(parent)[edge].action();
+    }
+    f32 reward[G::kMaxSeats * G::kRoles];
+    u16 skipped[G::kMaxSeats];
+    const Result result = apply_actions(leaf.env, setting(), head().game, leaf_extra, leaf.legal,
+                                        actions, reward, skipped);
+    Node<G>& n = node(child);
+    const int role = node(parent).role;
+    for (int seat = 0; seat < seats(); ++seat) n.reward[seat] = reward[seat * G::kRoles + role];
+    return result;
+  }
+
+  SPARRING_FN void enter(Node<G>& n, const Env<G>& env) const {
+    const int seat = env.game.seat(head().row);
+    n.seat = static_cast<i8>(max(seat, 0));
+    n.role = static_cast<u8>(seat < 0 ? 0 : env.game.role(head().row));
+  }
+
+  // Follows stored positions from a root edge to a leaf.
+  SPARRING_FN void descend(Leaf<G>& leaf, u8* leaf_extra, int edge) const {
+    if constexpr (kStoresPositions<G>) {
+      int at = 0;
+      for (int child; (child = edges(at)[edge].child()) != 0;) {
+        at = child;
+        const Node<G>& n = node(at);
+        leaf.node = at;
+        if (n.terminated) return;
+        if (n.truncated) {
+          load(leaf, leaf_extra, at);
+          leaf.evaluate = 1;
+          return;
+        }
+        edge = choose(at, nullptr);
+      }
+      load(leaf, leaf_extra, at);
+      const int child = add_child(at, edge);
+      const Result result = play_edge(leaf, leaf_extra, at, edge, child);
+      Node<G>& n = node(child);
+      n.terminated = result.terminated;
+      n.truncated = result.truncated || result.stuck;
+      state(child) = leaf.env.game;
+      enter(n, leaf.env);
+      leaf.node = child;
+      leaf.evaluate = !result.terminated;
+      leaf.expand = !result.terminated && !n.truncated;
+    }
+  }
+
+  // Loads the position of a node, with the extra state that the moves to it have left.
+  SPARRING_FN void load(Leaf<G>& leaf, u8* leaf_extra, int at) const {
+    leaf.env = root();
+    leaf.env.game = state(at);
+    if constexpr (HasExtraState<G> && kStoresPositions<G>) {
+      copy_extra(leaf_extra);
+      if (at != 0) root().game.leave(setting().config, leaf_extra);
+      for (int above = at == 0 ? 0 : node(at).parent; above != 0; above = node(above).parent)
+        state(above).leave(setting().config, leaf_extra);
+    }
+    find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
+  }
+
+  // What the seat cannot see is drawn anew, so that no simulation knows it. Host only.
+  SPARRING_FN void resample_hidden(Leaf<G>& leaf) const {
+#if SPARRING_HOST && !defined(__CUDA_ARCH__)
+    if constexpr (requires(G& game, Rng& draws) {
+                    game.resample_hidden(setting().config, 0, draws);
+                  }) {
+      if (!options().resample) return;
+      Rng draws = rng(leaf.simulation, 0x20000000u);
+      leaf.env.game.resample_hidden(setting().config, mover(leaf), draws);
+    }
+#endif
+  }
+
+  // Plays from the root with the chance of this simulation, as far as the tree reaches.
+  SPARRING_FN void descend_by_replay(Leaf<G>& leaf, u8* leaf_extra, int edge) const {
+    leaf.env = root();
+    leaf.env.episode = episode_of(leaf.simulation);
+    copy_extra(leaf_extra);
+    resample_hidden(leaf);
+    find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
+    for (int at = 0;;) {
+      int child = edges(at)[edge].child();
+      if (child == 0) child = add_child(at, edge);
+      const Result result = play_edge(leaf, leaf_extra, at, edge, child);
+      at = leaf.node = child;
+      if (result.terminated) return;
+      leaf.evaluate = 1;
+      if (result.truncated || result.stuck) return;
+      Node<G>& n = node(at);
+      if (n.edges == 0) {
+        enter(n, leaf.env);
+        leaf.expand = 1;
+        return;
+      }
+      if (n.seat != mover(leaf)) return;
+      edge = choose(at, &leaf.legal[head().row]);
+      if (edge < 0) return;
+      leaf.evaluate = 0;
+    }
+  }
+
+  // Expansion
+
+  SPARRING_FN const f32* head_of(const f32* policy, int head_width, int seat) const {
+    return policy + (options().row_count == 1 ? 0 : i64{seat} * head_width);
+  }
+
+  SPARRING_FN void expand(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+    if constexpr (kDiscrete<G>) {
+      const int row = head().row;
+      expand_discrete(leaf, head_of(policy, head_width, mover(leaf)), leaf.legal[row]);
+      if constexpr (G::kRows > 1) draw_others(leaf, policy, head_width);
+    } else {
+      expand_box(leaf, policy, head_width);
+    }
+  }
+
+  SPARRING_FN void expand_discrete(const Leaf<G>& leaf, const f32* logit,
+                                   const Legal<G>& legal) const {
+    const bool is_root = leaf.node == 0;
+    const int limit = is_root ? options().root_width : options().width;
+    Edge* const e = edges(leaf.node);
+    const Cut cut = cut_at(logit, legal, limit);
+    int count = 0, ties = cut.ties;
+    f64 sum = 0;
+    legal.each([&](int action) {
+      if (logit[action] < cut.lowest || (logit[action] == cut.lowest && ties-- <= 0)) return;
+      sum += exp_of(static_cast<f64>(logit[action]) - cut.top);
+      e[count++] = {0, 0, 0, static_cast<u32>(action)};
+    });
+    for (int i = 0; i < count; ++i) {
+      const f64 above = static_cast<f64>(logit[e[i].action()]) - cut.top;
+      e[i].prior = max(static_cast<f32>(exp_of(above) / sum), kMinPrior);
+      if (is_root) logits()[i] = static_cast<f32>(above);
+    }
+    node(leaf.node).edges = static_cast<u16>(count);
+  }
+
+  // Which logits are kept: those above `lowest`, and so many that equal it.
+  struct Cut {
+    f64 top;
+    f32 lowest;
+    int ties;
+  };
+
+  SPARRING_FN static Cut cut_at(const f32* logit, const Legal<G>& legal, int limit) {
+    f32 largest[kMaxWidth];
+    const bool cuts = limit <= kMaxWidth && legal.count() > limit;
+    int kept = 0;
+    f32 top = -3.4e38f, lowest = -3.4e38f;
+    legal.each([&](int action) {
+      const f32 x = logit[action];
+      top = max(top, x);
+      if (!cuts || (kept == limit && x <= largest[limit - 1])) return;
+      int at = min(kept, limit - 1);
+      for (; at > 0 && largest[at - 1] < x; --at) largest[at] = largest[at - 1];
+      largest[at] = x;
+      kept = min(kept + 1, limit);
+    });
+    if (!cuts) return {top, lowest, G::kActions};
+    lowest = largest[limit - 1];
+    int ties = 0;
+    for (int i = 0; i < limit; ++i) ties += largest[i] == lowest;
+    return {top, lowest, ties};
+  }
+
+  // Draws the actions of the other rows for every edge, by their policies.
+  SPARRING_FN void draw_others(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+    const int own = head().row, at = leaf.node;
+    Rng draws = rng(leaf.simulation, 0x40000000u | static_cast<u32>(own) << 20);
+    for (int i = 0; i < node(at).edges; ++i) {
+      Action* actions = all.joint + (edge_index(at) + i) * G::kRows;
+      for (int r = 0; r < G::kRows; ++r) {
+        const int seat = leaf.env.game.seat(r);
+        actions[r] = Action{};
+        if (r == own)
+          actions[r] = edges(at)[i].action();
+        else if (seat >= 0)
+          actions[r] = draw_action(head_of(policy, head_width, seat), leaf.legal[r], draws);
+      }
+    }
+  }
+
+  SPARRING_FN static i32 draw_action(const f32* logit, const Legal<G>& legal, Rng& draws) {
+    f64 top = -3.4e38;
+    legal.each([&](int action) { top = max(top, static_cast<f64>(logit[action])); });
+    f64 total = 0, sum = 0;
+    legal.each([&](int action) { total += exp_of(logit[action] - top); });
+    const f64 point = static_cast<f64>(draws.next()) * (1.0 / 4294967296.0) * total;
+    int drawn = -1, last = 0;
+    legal.each([&](int action) {
+      last = action;
+      sum += exp_of(logit[action] - top);
+      if (drawn < 0 && sum > point) drawn = action;
+    });
+    return drawn < 0 ? last : drawn;
+  }
+
+  // Edges with sampled actions of all rows; the first holds the means.
+  SPARRING_FN void expand_box(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+    const int at = leaf.node, count = options().samples;
+    Rng draws = rng(leaf.simulation, 0x40000000u | static_cast<u32>(head().row) << 20);
+    for (int i = 0; i < count; ++i) {
+      edges(at)[i] = {static_cast<f32>(1.0 / count), 0, 0, static_cast<u32>(i)};
+      if (at == 0) logits()[i] = 0;
+      Action* actions = all.joint + (edge_index(at) + i) * G::kRows;
+      for (int r = 0; r < G::kRows; ++r) {
+        const int seat = leaf.env.game.seat(r);
+        actions[r] = Action{};
+        if (seat >= 0) draw_box(head_of(policy, head_width, seat), i > 0, draws, actions[r]);
+      }
+    }
+    node(at).edges = static_cast<u16>(count);
+  }
+
+  SPARRING_FN void draw_box(const f32* gaussian, bool sampled, Rng& draws, Action& action) const {
+    constexpr int kNumbers = static_cast<int>(sizeof(Action) / sizeof(f32));
+    f32* const numbers = reinterpret_cast<f32*>(&action);
+    for (int i = 0; i < kNumbers; ++i) {
+      f64 x = gaussian[i];
+      if (sampled) {
+        const f32 log_std = min(max(gaussian[kNumbers + i], kMinLogStd), kMaxLogStd);
+        x += exp_of(log_std) * draw_normal(draws);
+      }
+      if (options().squash) x = 1.0 - 2.0 / (exp_of(2.0 * min(max(x, -20.0), 20.0)) + 1.0);
+      numbers[i] = min(max(static_cast<f32>(x), -1.0f), 1.0f);
+    }
+  }
+
+  SPARRING_FN static f64 draw_normal(Rng& draws) {
+    const f64 u = (static_cast<f64>(draws.next()) + 1.0) * (1.0 / 4294967296.0);
+    const f64 turn = static_cast<f64>(draws.next()) * (1.0 / 4294967296.0);
+    const f64 radius = square_root(-2.0 * ln_of(u));
+    return radius * sincos_of(static_cast<f32>(turn * 6.283185307179586)).cos;
+  }
+
+  // Adds the returns of a simulation to the edges on its way. Without values the game has ended.
+  SPARRING_FN void back_up(const Leaf<G>& leaf, const f32* value) const {
+    f64 returns[G::kMaxSeats];
+    for (int seat = 0; seat < seats(); ++seat) returns[seat] = 0;
+    if (value && options().row_count > 1) {
+      for (int seat = 0; seat < seats(); ++seat) returns[seat] = value[seat];
+    } else if (value) {
+      for (int seat = 0; seat < seats(); ++seat)
+        returns[seat] = seat == mover(leaf) ? value[0] : -value[0];
+    }
+    for (int at = leaf.node; at != 0;) {
+      const Node<G>& n = node(at);
+      Node<G>& above = node(n.parent);
+      for (int seat = 0; seat < seats(); ++seat) {
+        const bool decided = G::kRows > 1 || seat == above.seat;
+        returns[seat] =
+            n.reward[seat] + (decided ? options().gamma * returns[seat] : returns[seat]);
+      }
+      Edge& edge = edges(n.parent)[n.parent_edge];
+      edge.total = static_cast<f32>(edge.total + returns[above.seat]);
+      ++edge.visits;
+      ++above.visits;
+      at = n.parent;
+    }
+    ++head().settled;
+  }
+};
+
+}  // namespace sparring

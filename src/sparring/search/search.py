@@ -1,0 +1,198 @@
+"""Searches many decisions at once: native trees, whose leaves one evaluator computes in batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring import _native
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.seeds import seed_bits
+from sparring.machine import check_memory_budget
+from sparring.search.budget import RULES, Budget
+
+if TYPE_CHECKING:
+    from sparring.games.state import State
+    from sparring.pools.native import Pool
+
+Bytes = npt.NDArray[np.uint8]
+Floats = npt.NDArray[np.float32]
+Evaluate = Callable[[Bytes], tuple[Floats, Floats]]
+"""Takes rows [B, obs_bytes]; returns the policy head [B, actions or 2 * box], and the expected
+return of each row's seat [B]."""
+
+TIMED_NODES = 2**18
+"""Most nodes of a search that is limited by time alone."""
+WAVES_PER_CLOCK = 8
+"""Evaluations between two looks at the clock."""
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """Settings of the trees; the defaults are those of the Gumbel AlphaZero paper."""
+
+    considered: int = 16
+    """Actions of the root that sequential halving begins with."""
+    width: int = 32
+    """Edges of a node below the root: the most probable legal actions."""
+    samples: int = 16
+    """Sampled continuous actions per node."""
+    c_visit: float = 50.0
+    c_scale: float | None = None
+    """Weight of values against logits; None: 1 in zero-sum games, else 0.1 of rescaled values."""
+    c_puct: float = 1.25
+    gamma: float = 1.0
+    """Discount between two decisions of a seat."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Results of a search, by root."""
+
+    action: npt.NDArray[Any]
+    """The chosen actions [T], or [T, box]."""
+    policy: Floats
+    """The improved policy [T, choices]; choices are actions, or sampled continuous actions."""
+    value: Floats
+    """Expected return of the improved policy for the seat to act [T]."""
+    visits: npt.NDArray[np.int32]
+    """[T, choices]"""
+    q: Floats
+    """Mean return after each choice [T, choices]; 0 if it was not visited."""
+    simulations: npt.NDArray[np.int32]
+    """[T]"""
+    numbers: Floats
+    """Sampled continuous actions [T, choices, box]."""
+
+
+class Search:
+    """Trees of one game, reused from search to search."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        evaluate: Evaluate,
+        budget: Budget,
+        *,
+        trees: int = 1,
+        threads: int = 1,
+        seed: int = 0,
+        squash: bool = False,
+        noise: bool = False,
+        config: SearchConfig | None = None,
+        open_cards: bool = False,
+    ) -> None:
+        """Allocate the trees.
+
+        trees: most roots of one search.
+        squash: continuous actions pass through tanh.
+        noise: Gumbel noise at the root: actions are sampled from the improved policy.
+        open_cards: search a game that hides cards as if all saw everything; for tests.
+        """
+        check_searchable(rules, open_cards=open_cards)
+        self.rules, self.evaluate, self.budget = rules, evaluate, budget
+        self.config = config or SearchConfig()
+        self.trees = trees
+        nodes = budget.simulations + 1 if budget.simulations else TIMED_NODES // trees
+        self.max_simulations = max(nodes, 2) - 1
+        check_tree_memory(rules, self.max_simulations, trees, self.config)
+        rescale = self.config.c_scale is None and not rules.zero_sum
+        scale = (0.1 if rescale else 1.0) if self.config.c_scale is None else self.config.c_scale
+        self.native = _native.make_search(
+            rules.native,
+            trees,
+            seed=seed_bits(seed),
+            threads=threads,
+            open_cards=open_cards,
+            rule=RULES.index(budget.rule),
+            nodes=self.max_simulations + 1,
+            considered=self.config.considered,
+            width=self.config.width,
+            samples=self.config.samples,
+            c_visit=self.config.c_visit,
+            c_scale=scale,
+            c_puct=self.config.c_puct,
+            gamma=self.config.gamma,
+            rescale=rescale,
+            noise=noise,
+            squash=squash,
+        )
+        self.evaluated = 0
+        """Rows evaluated so far."""
+
+    def from_pool(
+        self,
+        pool: Pool,
+        rows: npt.NDArray[np.intp],
+        simulations: npt.NDArray[np.int32] | None = None,
+    ) -> Found:
+        """Search rows of a native pool. simulations: of each, at most those of the budget."""
+        given = np.full(len(rows), self.max_simulations, np.int32)
+        if simulations is not None:
+            given = np.ascontiguousarray(simulations, np.int32)
+        self.native.begin_pool(pool._native, np.ascontiguousarray(rows, np.int64), given)
+        return self._run(len(rows))
+
+    def from_state(self, state: State, row: int = 0, simulations: int | None = None) -> Found:
+        """Search the decision of a single game."""
+        given = self.max_simulations if simulations is None else simulations
+        self.native.begin_state(state.native, row, given)
+        return self._run(1)
+
+    def line(self, tree: int = 0) -> list[int]:
+        """Return the expected actions from the root on, the chosen one first."""
+        return self.native.line(tree)
+
+    def edges(self, tree: int = 0, node: int = 0) -> list[tuple[int, float, int, float, int]]:
+        """Return (action, prior, visits, mean return, child) of a node's edges; child 0: none."""
+        return self.native.edges(tree, node)
+
+    def _run(self, roots: int) -> Found:
+        obs, seconds = self.native.obs, self.budget.seconds
+        stop, waves = time.monotonic() + seconds, 0
+        while rows := self.native.select():
+            self.native.expand(*self.evaluate(obs[:rows]))
+            self.evaluated += rows
+            waves += 1
+            if seconds and waves % WAVES_PER_CLOCK == 0 and time.monotonic() > stop:
+                break
+        return self._found(roots)
+
+    def _found(self, roots: int) -> Found:
+        choices, box = self.native.choices, self.rules.box
+        policy = np.zeros((roots, choices), np.float32)
+        visits = np.zeros((roots, choices), np.int32)
+        q = np.zeros((roots, choices), np.float32)
+        value, chosen = np.zeros(roots, np.float32), np.zeros(roots, np.int32)
+        numbers = np.zeros((roots, choices, box), np.float32)
+        self.native.results(policy, visits, q, value, chosen, numbers)
+        action = numbers[np.arange(roots), chosen] if box else chosen
+        made = np.array([self.native.simulations(tree) for tree in range(roots)], np.int32)
+        return Found(action, policy, value, visits, q, made, numbers)
+
+
+def check_searchable(rules: Rules, *, open_cards: bool = False) -> None:
+    """Raise if a game cannot be searched.
+
+    What is hidden from a single player is drawn anew in every simulation.
+    """
+    if rules.hides and rules.seats > 1 and not open_cards:
+        raise ConfigError(
+            f"search: {rules.name} hides cards, and a tree of its states would see them; games "
+            "without hidden cards can be searched, leave search out"
+        )
+
+
+def check_tree_memory(rules: Rules, simulations: int, trees: int, config: SearchConfig) -> None:
+    """Raise if the trees do not fit into memory; the error names the largest number that does."""
+    nodes = min(simulations + 1, 2**20)
+    each = _native.search_bytes(rules.native, nodes, config.width, config.samples) / nodes
+    check_memory_budget(
+        "search", simulations, int(each * trees) + 1, f"simulations in {trees} trees"
+    )
