@@ -174,7 +174,7 @@ void bind_search(nb::module_& m) {
             constexpr Call call("Search.edges");
             s.tree(call, tree);
             call.index(node, "node", s->nodes(tree));
-            std::vector<std::tuple<int, f32, u32, f64, int>> found;
+            std::vector<std::tuple<int, f32, u32, f32, int>> found;
             for (const EdgeReport& e : s->edges(tree, node))
               found.emplace_back(e.action, e.prior, e.visits, e.q, e.child);
             return found;

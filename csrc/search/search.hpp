@@ -32,7 +32,7 @@ struct EdgeReport {
   int action;
   f32 prior;
   u32 visits;
-  f64 q;
+  f32 q;
   int child;
 };
 
@@ -169,7 +169,7 @@ class Search final : public AnySearch {
         const i64 to = t * choices + e[i].action();
         policy[to] = improved[size_t(i)];
         visits[to] = static_cast<i32>(e[i].visits);
-        q[to] = e[i].visits ? static_cast<f32>(e[i].q()) : 0.0f;
+        q[to] = e[i].mean;
         if constexpr (!kDiscrete<G>)
           std::memcpy(numbers + to * box_size(), &at.joint_of(0, i)[at.head().row], sizeof(Action));
       }
@@ -193,7 +193,7 @@ class Search final : public AnySearch {
     std::vector<EdgeReport> found;
     for (int i = 0; i < at.node(node).edges; ++i) {
       const Edge& e = at.edges(node)[i];
-      found.push_back({e.action(), e.prior, e.visits, e.visits ? e.q() : 0.0, e.child()});
+      found.push_back({e.action(), e.prior, e.visits, e.mean, e.child()});
     }
     return found;
   }

@@ -42,13 +42,12 @@ inline constexpr bool kStoresPositions =
 
 struct Edge {
   f32 prior;
-  f32 total;  // sum of the returns of the node's mover
+  f32 mean;  // return of the node's mover
   u32 visits;
   u32 link;  // child << kActionBits | action; child 0: none yet
 
   SPARRING_FN int action() const { return static_cast<int>(link & ((1u << kActionBits) - 1)); }
   SPARRING_FN int child() const { return static_cast<int>(link >> kActionBits); }
-  SPARRING_FN f64 q() const { return static_cast<f64>(total) / visits; }
 };
 static_assert(sizeof(Edge) == 16);
 
@@ -129,7 +128,7 @@ struct NodeValues {
   bool rescale;
 
   SPARRING_FN f64 scaled(f64 q) const { return rescale ? (q - low) / max(high - low, 1e-8) : q; }
-  SPARRING_FN f64 completed(const Edge& edge) const { return edge.visits ? edge.q() : mix; }
+  SPARRING_FN f64 completed(const Edge& edge) const { return edge.visits ? edge.mean : mix; }
   // What is added to a logit.
   SPARRING_FN f64 bonus(const Edge& edge) const { return sigma * scaled(completed(edge)); }
   // The prior times the exponential of the bonus, at most the prior.
@@ -276,7 +275,7 @@ struct Tree {
         unvisited = true;
         continue;
       }
-      const f64 q = e[i].q();
+      const f64 q = static_cast<f64>(e[i].mean);
       weighted += e[i].prior * q;
       mass += e[i].prior;
       visits += e[i].visits;
@@ -287,7 +286,7 @@ struct Tree {
     }
     if (visits) found.mix = (n.value + visits * weighted / mass) / (1.0 + visits);
     const f64 rest = options().rule == kPuct ? static_cast<f64>(n.value) : found.mix;
-    if (unvisited) {
+    if (unvisited || options().rule == kPuct) {
       low = any ? min(low, rest) : rest;
       high = any ? max(high, rest) : rest;
     }
@@ -311,7 +310,7 @@ struct Tree {
     for (int i = 0; i < node(0).edges; ++i) {
       if (i > 0 && e[i].visits < e[best].visits) continue;
       const f64 score = options().rule == kGumbel ? root_score(i, values)
-                        : e[i].visits             ? e[i].q()
+                        : e[i].visits             ? static_cast<f64>(e[i].mean)
                                                   : static_cast<f64>(e[i].prior);
       if (i > 0 && e[i].visits == e[best].visits && score <= best_score) continue;
       best = i;
@@ -461,11 +460,12 @@ struct Tree {
       sum += weight[i];
       visits += e[i].visits;
     }
+    const f64 per_sum = 1.0 / sum, per_visit = 1.0 / (1.0 + visits);
     int best = -1;
     f64 best_score = 0;
     for (int i = 0; i < n.edges; ++i) {
       if (weight[i] < 0) continue;
-      const f64 score = weight[i] / sum - e[i].visits / (1.0 + visits);
+      const f64 score = weight[i] * per_sum - e[i].visits * per_visit;
       if (best >= 0 && score <= best_score) continue;
       best = i;
       best_score = score;
@@ -488,13 +488,14 @@ struct Tree {
     u32 visits = 0;
     for (int i = 0; i < n.edges; ++i)
       if (!legal || is_legal(e[i], legal)) visits += e[i].visits;
-    const f64 explore = options().c_puct * square_root(static_cast<f64>(max(visits, 1u)));
+    const f64 c_puct = options().c_puct, root = square_root(static_cast<f64>(max(visits, 1u)));
     int best = -1;
     f64 best_score = 0;
     for (int i = 0; i < n.edges; ++i) {
       if (legal && !is_legal(e[i], legal)) continue;
-      const f64 q = values.scaled(e[i].visits ? e[i].q() : static_cast<f64>(n.value));
-      const f64 score = q + explore * e[i].prior / (1.0 + e[i].visits);
+      const f64 q =
+          values.scaled(e[i].visits ? static_cast<f64>(e[i].mean) : static_cast<f64>(n.value));
+      const f64 score = q + c_puct * e[i].prior * root / (1.0 + e[i].visits);
       if (best >= 0 && score <= best_score) continue;
       best = i;
       best_score = score;
@@ -586,7 +587,6 @@ struct Tree {
       for (int above = at == 0 ? 0 : node(at).parent; above != 0; above = node(above).parent)
         state(above).leave(setting().config, leaf_extra);
     }
-    find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
   }
 
   // What the seat cannot see is drawn anew, so that no simulation knows it. Host only.
@@ -784,8 +784,8 @@ struct Tree {
             n.reward[seat] + (decided ? options().gamma * returns[seat] : returns[seat]);
       }
       Edge& edge = edges(n.parent)[n.parent_edge];
-      edge.total = static_cast<f32>(edge.total + returns[above.seat]);
-      ++edge.visits;
+      const f64 sum = static_cast<f64>(edge.mean) * edge.visits + returns[above.seat];
+      edge.mean = static_cast<f32>(sum / ++edge.visits);
       ++above.visits;
       at = n.parent;
     }
