@@ -189,8 +189,8 @@ void bind_search(nb::module_& m) {
       .def_prop_ro("choices", [](const BoundSearch& s) { return s->choices; })
       .def_prop_ro("head_width", [](const BoundSearch& s) { return s->head_width; })
       .def_prop_ro("obs", [](nb::handle_t<BoundSearch> h) {
-        const AnySearch& s = **nb::inst_ptr<BoundSearch>(h);
-        return nb::ndarray<nb::numpy, const u8>(
+        AnySearch& s = **nb::inst_ptr<BoundSearch>(h);  // writable, as torch wants its rows
+        return nb::ndarray<nb::numpy, u8>(
             s.obs.data(), {static_cast<size_t>(s.max_rows), static_cast<size_t>(s.row_bytes)}, h);
       });
   m.def("make_search", &make_search, "rules"_a, "trees"_a, "seed"_a = 0, "threads"_a = 1,

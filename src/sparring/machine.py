@@ -68,11 +68,12 @@ def cgroup_memory(folder: Path) -> int | None:
 
 
 def check_memory_budget(
-    name: str, count: int, each: int, what: str, *, free: int | None = None
+    name: str, count: int, each: int, what: str, *, free: int | None = None, unit: str = "games"
 ) -> None:
     """Refuse `count` games of `each` bytes if they do not fit into memory, before allocation.
 
     name: the setting with the number of games. what: what needs the memory, for the error.
+    unit: what is counted, if not games.
     free: free bytes; None asks the machine.
     """
     needed = count * each
@@ -82,7 +83,7 @@ def check_memory_budget(
     if needed > free:
         raise ConfigError(
             f"{name}={count}: {what} would need {format_bytes(needed)} of memory, "
-            f"{format_bytes(free)} are free; at most {free // each} games fit"
+            f"{format_bytes(free)} are free; at most {free // each} {unit} fit"
         )
 
 

@@ -175,7 +175,7 @@ def test_each_player_may_be_told_how_to_choose(
     )
     assert found[path]["win"] == drawn["b"].summary()["win"]
     assert main(["eval", path, "--against", "careful@greedy"]) == 2
-    assert "bots have no @greedy or @sampled" in capsys.readouterr().err
+    assert "is a bot, without a network" in capsys.readouterr().err
 
 
 def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

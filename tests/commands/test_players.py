@@ -76,7 +76,7 @@ def test_bots_of_every_game_are_guessed_too(
     [
         ("eval skull_king", "skull_king is a game; name a player: skull_king:captain, or a run"),
         ("eval random", "games have random: cage2, connect_four, "),
-        ("eval careful@greedy", "bots have no @greedy or @sampled; write careful"),
+        ("eval careful@greedy", "careful is a bot, without a network"),
         ("eval mine@gredy", "@gredy is unknown; did you mean 'greedy'?"),
         ("eval mine/7", "runs/mine has no checkpoint 7; there are: 0"),
         ("eval mine/best", "runs/mine has no checkpoint 'best'; there are: 0; mine alone means"),

@@ -23,6 +23,7 @@ from sparring.league.seating import (
 from sparring.nets.mlp import Perceptron
 from sparring.pools.lineups import Mix
 from sparring.store.policies import save_policy
+from sparring.store.styles import Style
 from sparring.training.planning.participants import participants_of
 
 FOUR = Rules("skull_king")
@@ -77,7 +78,10 @@ def test_a_list_names_every_seat_with_self_and_the_others_without() -> None:
         ("captain=nan", "must be above 0"),
         ("captain=much", "is not NAME=WEIGHT"),
         ("=2", "is not key=value"),
-        ("captain@greedy", "bots have no @greedy or @sampled; write captain"),
+        ("captain@greedy", "captain is a bot, without a network to sample from or to search with"),
+        ("captain@64", "to search with; write captain"),
+        ("past@64", "past selves play without search"),
+        ("self@64", "the learner always samples; write self"),
         ("self@greedy", "the learner always samples; write self"),
         (3, "3 is no player"),
         (["captain", "random"], "names 2 of the 4 seats"),
@@ -114,10 +118,11 @@ def test_runs_checkpoints_and_saved_policies_have_names(
     for name in ("careful", "good", "a@b"):
         save_policy(fresh(), tmp_path / "runs" / name)
     assert read_player(TWO, "good@greedy") == PlayerSpec(
-        "policy", "good@greedy", target="good", greedy=True
+        "policy", "good@greedy", target="good", style=Style(greedy=True)
     )
     assert read_player(TWO, "a@b").target == "a@b"
-    assert read_player(TWO, "a@b@sampled").greedy is False
+    assert read_player(TWO, "a@b@sampled").style.greedy is False
+    assert str(read_player(TWO, "good@64@sampled").style) == "@sampled@64"
     # A bot goes before a run of its name; a path is a path.
     assert read_player(TWO, "careful").kind == "bot"
     assert read_player(TWO, "bot:careful").target == "careful"

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from sparring.commands.shared.curves import file_at, place_asked, write_pages
-from sparring.commands.shared.players import loaded_from, who_plays
+from sparring.commands.shared.players import loaded_from, who_plays, with_search
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
@@ -37,6 +37,7 @@ from sparring.league.round_robin import (
     play_round_robin,
 )
 from sparring.machine import check_threads
+from sparring.nets.policy import Policy
 
 FAIR = "every deal from every seat"
 MAX_NAMED = 12
@@ -53,6 +54,7 @@ def run(config: ArenaConfig) -> int:
     if not config.players:
         raise ConfigError("an arena needs at least two players; name runs or bots")
     players, rules = who_plays(config.players, config.game, config.set, threads)
+    players = with_search(players, config.search)
     check_policies(players)
     check_players(rules, players)
     settings = settings_of(config, rules, threads)
@@ -124,10 +126,15 @@ def check_policies(players: Sequence[Player]) -> None:
         other = known.setdefault(origin, player)
         weights = player.net.state_dict(), other.net.state_dict()
         same = all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
-        if other.name != player.name and other.greedy == player.greedy and same:
+        if other.name != player.name and style_of(other) == style_of(player) and same:
             raise ConfigError(
                 f"{other.name} and {player.name} are both {origin}; give each player once"
             )
+
+
+def style_of(policy: Policy) -> tuple[Any, ...]:
+    """Return what tells two players with one network apart."""
+    return policy.greedy, policy.temperature, policy.budget
 
 
 def settings_of(config: ArenaConfig, rules: Rules, threads: int) -> RoundRobinSettings:
@@ -266,6 +273,7 @@ def described(
         "seats": found.rules.seats,
         "seed": config.seed,
         "sampled": config.sampled,
+        "search": config.search,
         "games": found.games,
         "ratings": [
             {

@@ -9,7 +9,13 @@ from typing import Any
 import torch
 from rich.table import Table
 
-from sparring.commands.shared.players import loaded_from, player_called, who_plays
+from sparring.commands.shared.players import (
+    is_timed,
+    loaded_from,
+    player_called,
+    who_plays,
+    with_search,
+)
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import (
     all_lines,
@@ -49,17 +55,19 @@ def run(config: EvalConfig) -> int:
     torch.set_num_threads(threads)
     game = config.game or config.protocol or (usi.GAME if config.engine is not None else "")
     (challenger,), rules = who_plays([config.challenger], game, config.set, threads)
+    (challenger,) = with_search([challenger], config.search)
     if config.protocol:
         return run_challenge(config, challenger, rules, threads)
     if config.engine is not None:
         return run_engine(config, challenger, rules)
     if config.opening_plies is not None:
         check_plies(rules, config.opening_plies, "--opening-plies ")
-    games = whole_rounds(rules, config.games or default_games(rules))
     words = split_list(config.against)
     if not words and rules.seats > 1:
         words = list(default_opponents(rules, 1))
     opponents = [player_called(word, rules, threads) for word in words]
+    usual = GAMES if is_timed([challenger, *opponents]) else default_games(rules)
+    games = whole_rounds(rules, config.games or usual)
     total = games * max(len(opponents), 1)
     with ProgressBar(f"playing {rules.name}", total) as steps:
         results = evaluate(
@@ -84,6 +92,7 @@ def run(config: EvalConfig) -> int:
                 "flags": changed_flags(rules),
                 "seed": config.seed,
                 "sampled": config.sampled,
+                "search": config.search,
                 "results": {name: found.summary() for name, found in results.items()},
                 **({"saved": [str(file) for file in files]} if games_kept else {}),
             }

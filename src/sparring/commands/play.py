@@ -8,12 +8,13 @@ import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from sparring.commands.shared.custom_game import play_custom
-from sparring.commands.shared.players import load_with_flags, player_called
+from sparring.commands.shared.players import load_with_flags, player_called, with_search
 from sparring.commands.shared.printing import make_console, print_styled
+from sparring.commands.shared.thinking import Thought
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules, State, game_names, new_state
@@ -22,6 +23,7 @@ from sparring.games.lookup import game_module
 from sparring.games.recorded import Replay
 from sparring.games.terminal import ActionChoice, match_choices, terminal_of
 from sparring.league.players import Player, name_of
+from sparring.nets.levels import LEVELS
 from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.output_files import check_file
 from sparring.pools.custom.cache import is_custom
@@ -31,7 +33,10 @@ with contextlib.suppress(ImportError):
     import readline  # noqa: F401  (arrow keys and history for input())
 
 
-KEYS = ("h", "help", "?", "hint", "u", "undo", "q", "quit")
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+KEYS = ("h", "help", "?", "hint", "w", "why", "u", "undo", "q", "quit")
 """Keys that work at every prompt besides its choices."""
 PAGE = "page.js"
 """File of a game that a browser can play."""
@@ -49,21 +54,22 @@ def run(config: PlayConfig) -> int:
     agent, rules = read_game(config)
     if is_custom(rules):
         assert not isinstance(agent, str | None)
-        if config.save:
-            raise ConfigError(f"--save is for native games, not {rules.name}; leave it out")
+        for option in ("save", "level", "search"):
+            if getattr(config, option):
+                raise ConfigError(f"--{option} is for native games, not {rules.name}; leave it out")
         return play_custom(config, agent)
     if rules.box or rules.rows > 1:
         watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
         raise ConfigError(f"{rules.name} is not played in turns; {instead(rules.name, watched)}")
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
-    others = seat_others(rules, config.seat, config.against, agent or rules.bots[-1])
+    others = seat_others(rules, config.seat, config.against, usual_player(config, agent, rules))
+    others = with_strength(others, config)
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
     if config.save:
         check_file(config.save, "--save", new=True)
-    adviser = agent or next(
-        (player for player in others.values() if not isinstance(player, str)), rules.bots[-1]
-    )
+    policies = [player for player in others.values() if not isinstance(player, str)]
+    adviser = next(iter(policies), agent or rules.bots[-1])
     game = PlaySession(rules, config.seat, others, seed, adviser)
     try:
         game.play()
@@ -99,6 +105,32 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
     raise unknown_name_error(config.game, what="game or run")
 
 
+def usual_player(config: PlayConfig, agent: Player | None, rules: Rules) -> Player:
+    """Return who takes the other seats: the agent, or a bot.
+
+    A level without an agent is one of the bots, which are in order of their strength.
+    """
+    if agent is not None or not config.level:
+        return agent or rules.bots[-1]
+    return rules.bots[(config.level - 1) * len(rules.bots) // max(LEVELS)]
+
+
+def with_strength(others: dict[int, Player], config: PlayConfig) -> dict[int, Player]:
+    """Return the players at --level or with --search; each policy once."""
+    if not config.level:
+        return dict(zip(others, with_search(list(others.values()), config.search), strict=True))
+    if config.search:
+        raise ConfigError("--level and --search exclude each other; leave one out")
+    known = {id(one): one for one in others.values()}
+    leveled = {
+        key: one if isinstance(one, str) else one.at_level(config.level)
+        for key, one in known.items()
+    }
+    if config.against and all(isinstance(one, str) for one in known.values()):
+        raise ConfigError(f"--level {config.level}: bots have no levels; leave it or --against out")
+    return {seat: leveled[id(one)] for seat, one in others.items()}
+
+
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:
     names = split_list(against)
     known = {name: player_called(name, rules) for name in names}
@@ -120,6 +152,21 @@ def move_of(player: StatefulPlayer | str, state: State) -> int:
         return int(state.ask(player))
     number = zlib.crc32(state.native.serialize()) >> 1
     return int(player.action(state, seed=state.seed, step=number))
+
+
+def searches(player: StatefulPlayer | str) -> bool:
+    """Whether a player has a budget for search."""
+    return not isinstance(player, str) and getattr(player.player, "budget", None) is not None
+
+
+def choose(player: StatefulPlayer | str, state: State) -> tuple[int, Thought | None]:
+    """Return the action of a player, and what its search saw if it searches."""
+    if isinstance(player, str) or not searches(player):
+        return move_of(player, state), None
+    policy = cast("Policy", player.player)
+    search = policy.search(state.rules, seed=state.seed, noise=policy.greedy is False)
+    found = search.from_state(state)
+    return int(found.action[0]), Thought(policy.name, state.clone(), found, search.line())
 
 
 def with_memory(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulPlayer | str]:
@@ -157,12 +204,14 @@ class PlaySession:
         self.undo: list[tuple[State, int, list[Memories]]] = []
         """Before each decision of the user: state, number of actions, memories."""
         self.actions: list[int] = []
+        self.thought: Thought | None = None
+        """The last search of another player."""
 
     def play(self) -> None:
         self.welcome()
         while not self.state.over:
             if self.state.seat != self.person:
-                self.apply(move_of(self.others[self.state.seat], self.state))
+                self.apply(self.answer(self.others[self.state.seat]))
                 continue
             choices = self.terminal.numbered(self.state)
             if self.skip_forced and len(choices) == 1:
@@ -177,13 +226,20 @@ class PlaySession:
             self.take(choice)
         self.echo("", self.terminal.result(self.state), "", f"Play it again: {self.command()}")
 
+    def answer(self, player: StatefulPlayer | str) -> int:
+        """Return the move of another player, and keep what its search saw."""
+        action, thought = choose(player, self.state)
+        self.thought = thought or self.thought
+        return action
+
     def welcome(self) -> None:
         flags = "".join(f", {flag}" for flag in flags_as_options(changed_flags(self.rules)))
         self.echo(self.rules.title, style="bold")
         if self.others:
             seats = f"seat {self.person} of {self.rules.seats}"
             self.echo(f"You sit in {seats} against {self.against()}.")
-        self.echo(f"Seed {self.seed}{flags}. h help, ? hint, u undo, q quit.", "")
+        why = " w why," if any(map(searches, self.others.values())) else ""
+        self.echo(f"Seed {self.seed}{flags}. h help, ? hint,{why} u undo, q quit.", "")
 
     def against(self) -> str:
         names = [name_of(player) for player in self.others.values()]
@@ -268,6 +324,8 @@ class PlaySession:
             self.echo(self.terminal.help())
         elif key in ("?", "hint"):
             self.hint()
+        elif key in ("w", "why"):
+            self.explain()
         elif key == "v" and self.terminal.next_view():
             self.echo("", self.terminal.show(self.state))
         else:
@@ -291,9 +349,25 @@ class PlaySession:
 
     def hint(self) -> None:
         held = self.save_memories()
-        advice = self.terminal.advice(self.state.clone(), partial(move_of, self.adviser))
+        thoughts: list[Thought | None] = []
+
+        def advise(state: State) -> int:
+            action, thought = choose(self.adviser, state)
+            thoughts.append(thought)
+            return action
+
+        advice = self.terminal.advice(self.state.clone(), advise)
         self.restore_memories(held)
         self.echo(f"{name_of(self.adviser)} would choose: {advice}")
+        if thoughts[0]:
+            self.echo(*thoughts[0].lines())
+
+    def explain(self) -> None:
+        """Show the search before the last move of another player."""
+        if self.thought:
+            self.echo(*self.thought.lines())
+        else:
+            self.echo("No search to show: the others have not moved, or do not search (--search).")
 
     def take_back(self) -> None:
         if self.undo:

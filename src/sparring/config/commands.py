@@ -83,7 +83,13 @@ class PlayConfig(Checked):
     """Your seat."""
     against: str = ""
     """A bot, run or checkpoint for the other seats, or one per seat; NAME@sampled samples its
-    actions. Left out: the strongest bot."""
+    actions, NAME@64 searches. Left out: the strongest bot."""
+    level: Annotated[int, between(0, 9)] = 0
+    """Strength of the others from 1 to 9: an agent draws its moves freely, then plays its best one,
+    then searches further and further. In a game without an agent: the bots in order. 0: full."""
+    search: str = ""
+    """Tree search of agents at every decision: simulations (64), a time (2s), or with another rule
+    (800/puct). The key w shows visits, values and the main line. Left out: no search."""
     seed: Annotated[int | None, between(0, MAX_SEED)] = None
     """Seed of the game. Left out: a new seed, which is printed."""
     set: tuple[str, ...] = ()
@@ -172,10 +178,13 @@ class EvalConfig(Checked):
     """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
     against: str = ""
     """Opponents, a comma list of bots, runs or checkpoints; NAME@sampled samples actions,
-    NAME@greedy takes the most probable. Left out: the strongest bot."""
+    NAME@greedy takes the most probable, NAME@64 searches. Left out: the strongest bot."""
+    search: str = ""
+    """Tree search of the challenger at every decision: simulations (64), a time (2s), or with
+    another rule (800/puct). Left out: no search."""
     games: Annotated[int, at_least(0)] = 0
     """Games against each opponent; four times as many halve the intervals. 0: 4,096, 100 against an
-    engine, or the protocol's number."""
+    engine or with a search by time, or the protocol's number."""
     protocol: str = ""
     """A published protocol: cage2, the nine settings of its challenge."""
     engine: str | None = None
@@ -225,6 +234,9 @@ class ExploitConfig(Checked):
     greedy: bool = False
     """The policy takes its most probable actions. Left out: it samples them, as in its training; a
     policy trained by dqn is always greedy."""
+    search: str = ""
+    """Tree search of the exploited policy at every decision, as simulations: 16. The response is
+    trained against it, and does not search itself. Left out: no search."""
     from_policy: bool = False
     """Initialize the response with the policy's weights. Left out: with random weights."""
     algo: str = ""
@@ -256,7 +268,11 @@ class ArenaConfig(Checked):
     """Play all players against each other over many games: ratings and a matrix, with intervals."""
 
     players: Positional[tuple[str, ...]]
-    """Runs, checkpoints, saved policies and bots (bot:NAME too), at least two in any mix."""
+    """Runs, checkpoints, saved policies and bots (bot:NAME too), at least two in any mix; NAME@64
+    searches."""
+    search: str = ""
+    """Tree search of all agents that have none behind their name: simulations (64), a time (2s), or
+    with another rule (800/puct). Left out: no search."""
     game: str = ""
     """The game, if all players are bots."""
     games: Annotated[int, at_least(2)] = 2048
@@ -307,6 +323,10 @@ class UsiConfig(Checked):
 
     player: Positional[str]
     """A run, a checkpoint or a saved policy, or a bot: random, greedy (ab1), ab2, ab3."""
+    search: str = ""
+    """Tree search at every move, within the time that the program gives: simulations (64), a time
+    (2s), or with another rule (800/puct). Left out: as the `go` command says, none without a limit
+    (option Simulations)."""
     sampled: bool = False
     """Sample actions as in training instead of taking the most probable one (option Sampled)."""
     seed: Annotated[int, between(0, 2**31 - 1)] = 0

@@ -20,6 +20,7 @@ from sparring.league.players import (
     is_player_factory,
 )
 from sparring.league.seating import LineupSpec, PlayerSpec, is_weighted, read_lineups, resolve_spec
+from sparring.nets.roots import Roots
 from sparring.pools import LEARNER, Lineup
 from sparring.pools.lineups import PlayerId
 
@@ -106,12 +107,13 @@ class OpponentGroup:
     def answer(
         self,
         rows_of: Callable[[str], npt.NDArray[Any]],
+        roots_of: Callable[[npt.NDArray[np.intp]], Roots],
         games: npt.NDArray[np.intp],
         actions: npt.NDArray[Any],
     ) -> None:
         """Play the rows of these games that are not the learner's: one batch per player.
 
-        rows_of: returns an array of all rows by its name.
+        rows_of: returns an array of all rows by its name. roots_of: returns the positions of rows.
         """
         policy, obs, mask, seat = map(rows_of, ("policy", "obs", "mask", "seat"))
         count = self.rules.rows
@@ -129,6 +131,7 @@ class OpponentGroup:
                 "seed": self._seed,
                 "step": step,
                 "rows": self._decision_keys(mine),
+                "roots": roots_of(mine),
             }
             actions[mine], self._memory[at] = player.decide(
                 obs[mine], mask[mine], self._memory[at], **how

@@ -15,6 +15,7 @@ from sparring.errors import ConfigError, IllegalActionError
 from sparring.games.rules import Rewards, Rules
 from sparring.games.state import State
 from sparring.machine import check_memory_budget
+from sparring.nets.roots import Roots
 from sparring.pools import LEARNER, Pool
 from sparring.pools.limits import bytes_per_game
 
@@ -229,7 +230,7 @@ class LearnerSeats:
         """Step some games once, and accumulate their learners' rewards and ends."""
         fresh = self._fresh[games]
         if self._opponents.answers:
-            self._opponents.answer(self._gather, games, actions)
+            self._opponents.answer(self._gather, self._roots, games, actions)
         followed = self._copied_actions(actions, games[~fresh])
         self._play(actions, games)
         for game, given in followed:
@@ -350,6 +351,13 @@ class LearnerSeats:
             end=np.array(self.rules.ends, np.object_)[reason[at]],
             illegal=self.illegal.count[game].copy(),
         )
+
+    def _roots(self, rows: npt.NDArray[np.intp]) -> Roots:
+        """Return the positions of rows, for opponents that search."""
+        if not self._separate:
+            return [(self._pools[0], rows)]
+        count = self.rules.rows
+        return [(self._pools[row // count], np.array([row % count])) for row in rows]
 
     def _policies(self) -> npt.NDArray[np.int16]:
         """Return the policy id of every row [games, rows]."""

@@ -16,7 +16,8 @@ HELP = """\
 Type a choice by its number, its short name, or the beginning of its name.
   h  this help      ?  what the best bot would do
   u  take back your last move      q  quit
-Where a choice begins with such a letter, :h, :u and :q are the keys."""
+  w  why: what the search of the others saw before their last move
+Where a choice begins with such a letter, :h, :u, :w and :q are the keys."""
 MAX_FIXED_NUMBERS = 16
 """Up to so many actions, every action has a fixed number."""
 

@@ -97,7 +97,7 @@ def play_deals(
 def choose_actions(
     rotations: Sequence[MatchBatch], policies: dict[int, BatchPlayer], *, greedy: bool, step: int
 ) -> list[npt.NDArray[Any]]:
-    """Return the actions of all rotations: one batched forward pass per policy."""
+    """Return the actions of all rotations: one batched forward pass or search per policy."""
     actions = [games.default_actions() for games in rotations]
     for number, policy in policies.items():
         rows = [games.rows_of(number) for games in rotations]
@@ -111,6 +111,7 @@ def choose_actions(
             seed=rotations[0].pool.seed,
             rollout=number,
             step=step,
+            roots=[(games.pool, mine) for games, mine in inputs],
         )
         ends = np.cumsum([len(mine) for mine in rows])[:-1]
         parts = zip(np.split(chosen, ends), np.split(memory, ends), strict=True)

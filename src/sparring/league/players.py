@@ -15,6 +15,7 @@ from sparring.games.state import State
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
+    from sparring.nets.roots import Roots
     from sparring.nets.stateful_player import StatefulPlayer
 
 CALLABLE_STREAM = 0xCA11
@@ -79,10 +80,11 @@ class CallablePlayer:
         rollout: int = 0,
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
+        roots: Roots | None = None,
     ) -> npt.NDArray[Any]:
         """Return an action per row. The generator depends on (seed, rollout, step, rows[0]) alone.
 
-        greedy: ignored; the argument exists because policies have it.
+        greedy, roots: ignored; the arguments exist because policies have them.
         """
         first = int(rows[0]) if rows is not None and len(rows) else 0
         rng = make_rng(seed, CALLABLE_STREAM, step, rollout, first)
@@ -208,5 +210,7 @@ def is_random(player: Policy | CallablePlayer | str, *, greedy: bool) -> bool:
     if isinstance(player, str):
         return True
     if isinstance(player, CallablePlayer):
+        return False
+    if player.budget and player.budget.rule == "puct":  # the most visited move, without noise
         return False
     return not (greedy if player.greedy is None else player.greedy)

@@ -38,6 +38,7 @@ from sparring.league.players import (
 )
 from sparring.schedule import Schedule
 from sparring.store.lookup import find_player, split_style
+from sparring.store.styles import AS_IS, Style
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -62,8 +63,8 @@ class PlayerSpec:
     """The full name of the bot, or the path of the policy."""
     newest: int = 0
     """For `past`: number of the newest selves; 0: all."""
-    greedy: bool | None = None
-    """Whether it always takes its most probable action, or always samples; None: the default."""
+    style: Style = AS_IS
+    """How a policy plays: always its most probable action, with a search."""
     player: Any = field(default=None, compare=False, repr=False)
     """The policy or function, if Python code gave one."""
 
@@ -162,18 +163,29 @@ def read_player(rules: Rules, player: AnyPlayer, option: str = "opponents") -> P
     if not isinstance(player, str):
         return read_player_object(player, option)
     typed = player.strip()
-    name, greedy = split_style(typed)
+    name, style = split_style(typed)
     if not name:
         raise ConfigError(f"{option}: a name is missing in {player!r}; give a player per seat")
     if name == SELF:
-        if greedy is not None:
+        if style:
             raise ConfigError(f"{option}: {typed}: the learner always samples; write {SELF}")
         return PlayerSpec("self", typed)
     if name == BEST:
-        return PlayerSpec("best", typed, greedy=greedy)
+        return PlayerSpec("best", typed, style=self_style(typed, style, option))
     if name == PAST or name.startswith(f"{PAST}:"):
-        return PlayerSpec("past", typed, newest=read_newest(name, option), greedy=greedy)
+        style = self_style(typed, style, option)
+        return PlayerSpec("past", typed, newest=read_newest(name, option), style=style)
     return read_named_player(rules, typed, option)
+
+
+def self_style(typed: str, style: Style, option: str) -> Style:
+    """Return the style of past selves, which act in one batch: greedy or sampled, no search."""
+    if style.budget or style.level:
+        raise ConfigError(
+            f"{option}: {typed}: past selves play without search; write @greedy or @sampled, or "
+            "name a checkpoint"
+        )
+    return style
 
 
 def read_named_player(rules: Rules, typed: str, option: str) -> PlayerSpec:
@@ -182,7 +194,7 @@ def read_named_player(rules: Rules, typed: str, option: str) -> PlayerSpec:
     except ConfigError as wrong:
         raise ConfigError(f"{option}: {wrong}") from None
     if not found.bot:
-        return PlayerSpec("policy", typed, target=found.word, greedy=found.greedy)
+        return PlayerSpec("policy", typed, target=found.word, style=found.style)
     if not rules.bots:  # a custom environment, which has `random` alone
         return PlayerSpec("callable", typed, target=RANDOM, player=random_player(rules))
     return PlayerSpec("bot", typed, target=found.bot)
@@ -192,7 +204,8 @@ def read_player_object(value: Any, option: str) -> PlayerSpec:
     player = value.policy if isinstance(value, HasPolicy) else value
     if hasattr(player, "check_fits") and hasattr(player, "act"):
         kind: Kind = "callable" if hasattr(player, "function") else "policy object"
-        return PlayerSpec(kind, player.name, greedy=getattr(player, "greedy", None), player=player)
+        style = Style(greedy=getattr(player, "greedy", None))
+        return PlayerSpec(kind, player.name, style=style, player=player)
     if not callable(player) and not hasattr(player, "act"):
         raise ConfigError(f"{option}: {not_a_player(value)}")
     is_player_factory(player)  # rejects a function that is neither a player nor a factory
@@ -252,7 +265,7 @@ def load_player(name: str, rules: Rules, *, threads: int = 1) -> Policy | str:
 
     policy = load_policy(found.path, name=found.word, threads=threads)
     policy.check_fits(rules)
-    return policy if found.greedy is None else policy.always(greedy=found.greedy)
+    return found.style.applied(policy)
 
 
 def resolve_player(player: AnyPlayer, rules: Rules) -> Policy | CallablePlayer | str:

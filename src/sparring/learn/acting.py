@@ -21,6 +21,8 @@ from sparring.nets.net import MEMORY, POLICY, HeadOutputs, head_width
 from sparring.nets.stateful_player import BatchPlayer, rows_read_by
 from sparring.phases import phase
 from sparring.pools.lineups import Mixes
+from sparring.pools.native import Pool
+from sparring.pools.protocol import GamePool
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -76,6 +78,14 @@ class PerGameActor(Protocol):
 
     def begin(self, games: Iterable[int] | None = None) -> None:
         """Reset games, by their index in the run; None: all."""
+
+
+@runtime_checkable
+class PoolActor(Protocol):
+    """An actor whose players may search, and so need the games behind their rows."""
+
+    def join(self, pool: GamePool, first_row: int) -> None:
+        """Take note of the games. first_row: index of the pool's first row among all pools."""
 
 
 class GroupedActor(Protocol):
@@ -194,10 +204,17 @@ class SlotActor:
 
 
 class PlayerActor:
-    """Acts for one player without a slot: another network, or a function."""
+    """Acts for one player without a slot: another network, one that searches, or a function."""
 
     def __init__(self, player: BatchPlayer, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
+        self.pool: Pool | None = None
+        """Games of the rows, for a player that searches."""
+        self.first_row = 0
+
+    def join(self, pool: GamePool, first_row: int) -> None:
+        self.pool = pool if isinstance(pool, Pool) else None
+        self.first_row = first_row
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         action, memory = self.player.decide(
@@ -208,6 +225,7 @@ class PlayerActor:
             rollout=keys.rollout,
             step=keys.one_step,
             rows=keys.rows,
+            roots=[(self.pool, keys.rows - self.first_row)] if self.pool else None,
         )
         return ActorOutput(action, memory=memory)
 
@@ -219,6 +237,10 @@ class PerGamePlayers:
         """Make no player yet. make: returns the player of a game by its index. rows: of a game."""
         self.make, self.rows, self.seed = make, rows, seed
         self._seated: dict[int, BatchPlayer] = {}
+        self._games: tuple[GamePool, int] | None = None
+
+    def join(self, pool: GamePool, first_row: int) -> None:
+        self._games = pool, first_row
 
     def begin(self, games: Iterable[int] | None = None) -> None:
         for game in list(self._seated) if games is None else games:
@@ -234,9 +256,10 @@ class PerGamePlayers:
         action: npt.NDArray[Any] | None = None
         for places in rows_of_player.values():
             player = self._seated[int(keys.rows[places[0]]) // self.rows]
-            outputs = PlayerActor(player, self.seed).act(
-                obs[places], mask[places], keys.select(places)
-            )
+            actor = PlayerActor(player, self.seed)
+            if self._games:
+                actor.join(*self._games)
+            outputs = actor.act(obs[places], mask[places], keys.select(places))
             if action is None:
                 action = np.zeros((len(obs), *outputs.action.shape[1:]), outputs.action.dtype)
             action[places] = outputs.action

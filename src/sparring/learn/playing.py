@@ -18,7 +18,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import derive_seed
-from sparring.learn.acting import Actor, SlotActor, check_slot
+from sparring.learn.acting import Actor, PoolActor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, Timing, apply_game_overrides
@@ -111,6 +111,9 @@ class SelfPlay:
             first_row=first_row,
         )
         self.collector.actors |= actors or {}
+        for other in (actors or {}).values():
+            if isinstance(other, PoolActor):
+                other.join(pool, first_row)
         self._slots: SlotActor | None = None
         if slots:
             options: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}

@@ -20,10 +20,16 @@ from sparring.nets.distribution import (
     mean_and_log_std,
     squash_actions,
 )
+from sparring.nets.levels import LEVELS
 from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
+from sparring.nets.roots import Roots, roots_in
+from sparring.nets.searching import check_searchable, evaluator_of, search_actions
+from sparring.search.budget import Budget
+from sparring.search.search import Search, SearchConfig, check_tree_memory
 
 Bytes = npt.NDArray[np.uint8]
 
+DEFAULT_SIMULATIONS = 64
 BY_VALUE, DUELING, VALUES = "by_value", "dueling", "values"
 HEAD_META = (BY_VALUE, DUELING, VALUES)
 """Keys of `meta` for heads that differ from an actor-critic's.
@@ -67,6 +73,10 @@ class Policy:
         """Whether the policy head holds action values: the best is played, none is sampled."""
         self.greedy: bool | None = self.is_value_based or None
         """Overrides the `greedy` argument of all calls, see `always`; None: does not."""
+        self.budget: Budget | None = None
+        """Of a tree search at every decision, see `searching`; None: the network alone."""
+        self.temperature = 1.0
+        """Divides the logits that sampled actions are drawn from, see `at_level`."""
         self.device = torch.device(device)
         self.net = net.to(self.device).eval()
 
@@ -83,6 +93,50 @@ class Policy:
         fixed = copy.copy(self)
         fixed.greedy, fixed.name = greedy, f"{self.name}@{'greedy' if greedy else 'sampled'}"
         return fixed
+
+    def searching(self, budget: Budget | str | int) -> Policy:
+        """Return this policy with a tree search at every decision; the network is shared.
+
+        budget: simulations (64), or text as behind a name: "64", "2s", "800/puct".
+        """
+        self.check_searchable()
+        fixed = copy.copy(self)
+        fixed.budget = budget if isinstance(budget, Budget) else Budget.parse(str(budget))
+        check_tree_memory(self.rules, fixed.budget.simulations, 1, SearchConfig())
+        fixed.name = f"{self.name}@{fixed.budget}"
+        return fixed
+
+    def at_level(self, level: int) -> Policy:
+        """Return this policy at a level of play from 1 to 9, see `LEVELS`."""
+        if level not in LEVELS:
+            raise ConfigError(f"level {level} is outside 1..{max(LEVELS)}")
+        simulations, temperature = LEVELS[level]
+        if temperature and (self.is_value_based or self.rules.box):
+            raise ConfigError(
+                f"{self.name} has no probabilities to sample from, as level {level} does; give a "
+                "higher level, or leave it out"
+            )
+        fixed = self.searching(simulations) if simulations else copy.copy(self)
+        fixed.greedy, fixed.temperature = not temperature, temperature or 1.0
+        fixed.name = f"{self.name}@level{level}"
+        return fixed
+
+    def check_searchable(self) -> None:
+        """Raise with the reason if the policy cannot search: no values, hidden cards, memory."""
+        check_searchable(self)
+
+    def search(
+        self, rules: Rules | None = None, *, budget: Budget | None = None, **options: Any
+    ) -> Search:
+        """Return a search whose leaves this policy's network evaluates.
+
+        rules: of the roots, if their flags differ from those of the training.
+        options: of `Search`: trees, threads, seed, noise.
+        """
+        self.check_searchable()
+        squash = self.net.config.squash
+        budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
+        return Search(rules or self.rules, evaluator_of(self), budget, squash=squash, **options)
 
     @property
     def memory_bytes(self) -> int:
@@ -108,7 +162,8 @@ class Policy:
         """Return an action per row of obs [B, obs_bytes] and mask [B, actions].
 
         obs: or a state of the game, which returns an action for `State.apply`; a list of states
-            returns an array of them. States have their own masks.
+            returns an array of them. States have their own masks. A policy with a budget takes
+            states alone.
         mask: left out, every action is legal. Continuous actions are numbers within -1..1 [B, box];
             their mask has no columns.
         deterministic, or greedy: the most probable action instead of a sampled one. A value-based
@@ -139,21 +194,28 @@ class Policy:
         rollout: int = 0,
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
+        roots: Roots | None = None,
     ) -> tuple[npt.NDArray[Any], Bytes]:
         """Return an action per row, and the next memory of each [B, memory_bytes].
 
         memory: what the previous decision returned for the same game and seat, `initial_memory` at
             the start of a game. Left out: it follows the observations, as in the rows of a pool.
+        roots: positions of the rows, from which a policy with a budget searches.
         The other arguments are those of `act`.
         """
         network_rows = self.rows(obs, memory)
         mask = self._check_mask(network_rows, mask)
         greedy = greedy if self.greedy is None else self.greedy
+        if self.budget is not None:
+            where: dict[str, Any] = {"seed": seed, "rollout": rollout, "step": step}
+            action = search_actions(self, roots, greedy=greedy, **where)
+            return action, np.zeros((len(obs), 0), np.uint8)
         inputs = self._to_tensor(network_rows)
         with torch.no_grad():
             outputs: HeadOutputs = self.net(inputs)
+        head = outputs[POLICY] if self.temperature == 1 else outputs[POLICY] / self.temperature
         action, _ = ActionSampler(seed).draw(
-            outputs[POLICY], mask, rollout=rollout, step=step, rows=rows, greedy=greedy
+            head, mask, rollout=rollout, step=step, rows=rows, greedy=greedy
         )
         if self.rules.box:
             action = squash_actions(action, squash=self.net.config.squash).clip(-1, 1)
@@ -209,7 +271,7 @@ class Policy:
         """
         if VALUE not in self.net.heads:
             raise ConfigError(f"{self.name} has no value head; it chooses actions alone")
-        if not self.meta.get(VALUES, True):
+        if not self.has_values:
             raise ConfigError(f"{self.name} has no values: its value head was never trained")
         obs = self.rows(obs, memory)
         outputs = self.heads(obs)
@@ -219,6 +281,11 @@ class Policy:
             return best_value(self.net, outputs, legal, dueling=dueling).cpu().numpy()
         values: npt.NDArray[np.float32] = self.net.unscaled_values(outputs).cpu().numpy()
         return values
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its value head is there and was trained."""
+        return VALUE in self.net.heads and bool(self.meta.get(VALUES, True))
 
     def action(
         self, state: State, *, row: int = 0, greedy: bool = True, seed: int = 0, step: int = 0
@@ -230,7 +297,8 @@ class Policy:
         self.check_fits(state.rules)
         self.check_no_memory()
         obs, mask = state.decision(row)
-        (action,) = self.act(obs, mask, greedy=greedy, seed=seed, step=step)
+        options: dict[str, Any] = {"seed": seed, "step": step, "roots": roots_in(state, row)}
+        (action,), _ = self.decide(obs, mask, greedy=greedy, **options)
         return action if self.rules.box else int(action)
 
     def check_no_memory(self) -> None:
@@ -335,7 +403,8 @@ def act_in(policy: Policy, given: State | Sequence[State], **options: Any) -> An
                 indices.append((number, row))
                 obs.append(row_obs)
                 mask.append(row_mask)
-    by_row = policy.act(np.concatenate(obs), np.concatenate(mask), **options)
+    roots = [root for number, row in indices for root in roots_in(states[number], row)]
+    by_row, _ = policy.decide(np.concatenate(obs), np.concatenate(mask), roots=roots, **options)
     actions = np.zeros((len(states), policy.rules.rows, *by_row.shape[1:]), by_row.dtype)
     for (number, row), action in zip(indices, by_row, strict=True):
         actions[number, row] = action

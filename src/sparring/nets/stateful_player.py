@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.nets.roots import Roots, roots_in
 
 Bytes = npt.NDArray[np.uint8]
 Memories = dict[int, Bytes]
@@ -37,8 +38,9 @@ class BatchPlayer(Protocol):
         rollout: int = 0,
         step: int = 0,
         rows: npt.NDArray[Any] | None = None,
+        roots: Roots | None = None,
     ) -> tuple[npt.NDArray[Any], Bytes]:
-        """Return an action per row, and the next memory of each."""
+        """Return an action per row, and the next memory of each. roots: positions of the rows."""
 
     def check_fits(self, rules: Rules) -> None:
         """Raise if it cannot play a game of these rules."""
@@ -87,7 +89,8 @@ class StatefulPlayer:
             return state.legal(row)[0]
         obs, mask = state.decision(row)
         seat = state.native.seat(row)
-        action = self.decide(seat, obs, mask, greedy=greedy, seed=seed, step=step)
+        options: dict[str, Any] = {"seed": seed, "step": step, "roots": roots_in(state, row)}
+        action = self.decide(seat, obs, mask, greedy=greedy, **options)
         return action if state.rules.box else int(action)
 
     def observe(self, state: State, row: int = 0) -> None:

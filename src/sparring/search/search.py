@@ -29,8 +29,10 @@ return of each row's seat [B]."""
 
 TIMED_NODES = 2**18
 """Most nodes of a search that is limited by time alone."""
-WAVES_PER_CLOCK = 8
-"""Evaluations between two looks at the clock."""
+TREES_AT_ONCE = 256
+"""Most trees of a batch of roots: enough rows for a network, and little memory."""
+TREE_BYTES = 2**30
+"""Most memory of a batch of trees."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,8 @@ class Search:
         )
         self.evaluated = 0
         """Rows evaluated so far."""
+        self.halted = False
+        """Another thread sets it to end the search that is running; its result is that so far."""
 
     def from_pool(
         self,
@@ -155,12 +159,11 @@ class Search:
 
     def _run(self, roots: int) -> Found:
         obs, seconds = self.native.obs, self.budget.seconds
-        stop, waves = time.monotonic() + seconds, 0
+        stop = time.monotonic() + seconds
         while rows := self.native.select():
             self.native.expand(*self.evaluate(obs[:rows]))
             self.evaluated += rows
-            waves += 1
-            if seconds and waves % WAVES_PER_CLOCK == 0 and time.monotonic() > stop:
+            if self.halted or (seconds and time.monotonic() > stop):
                 break
         return self._found(roots)
 
@@ -189,10 +192,26 @@ def check_searchable(rules: Rules, *, open_cards: bool = False) -> None:
         )
 
 
+def trees_for(rules: Rules, budget: Budget, roots: int) -> int:
+    """Return how many of these roots to search at a time.
+
+    A search by time has one: every decision has its own time.
+    """
+    if budget.seconds:
+        return 1
+    config = SearchConfig()
+    each = _native.search_bytes(rules.native, budget.simulations + 1, config.width, config.samples)
+    return max(1, min(roots, TREES_AT_ONCE, TREE_BYTES // each))
+
+
 def check_tree_memory(rules: Rules, simulations: int, trees: int, config: SearchConfig) -> None:
     """Raise if the trees do not fit into memory; the error names the largest number that does."""
     nodes = min(simulations + 1, 2**20)
     each = _native.search_bytes(rules.native, nodes, config.width, config.samples) / nodes
     check_memory_budget(
-        "search", simulations, int(each * trees) + 1, f"simulations in {trees} trees"
+        "search",
+        simulations,
+        int(each * trees) + 1,
+        f"a tree of so many simulations in each of {trees} games",
+        unit="simulations",
     )

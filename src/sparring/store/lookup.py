@@ -7,7 +7,7 @@
     NAME/40, NAME/past/12   a checkpoint of a run, a snapshot of its league
     NAME/imitated           the policy that a run learned by imitation
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
-    ...@greedy, @sampled    the same policy, with its most probable action, or sampling
+    ...@greedy, @64, ...    the same policy in a style of play, see `store/styles.py`
 
 If the game is known, a bot takes precedence over a run of the same name, otherwise over a prefix of
 a run's name. A run takes precedence over another folder of that name. ./NAME and bot:NAME are
@@ -40,10 +40,10 @@ from sparring.store.folders import (
     latest_run,
     sorted_runs,
 )
+from sparring.store.styles import AS_IS, EXAMPLES, Style, is_style, read_styles
 
 PAST = "past"
 """Marks a snapshot of a run's league: latest/past/12."""
-STYLES = {"greedy": True, "sampled": False}
 MIN_SIMILARITY = 0.7
 """Similarity from which a name is suggested."""
 MAX_GUESSES = 3
@@ -54,9 +54,9 @@ class LookupResult:
     """A resolved name: a bot or a path."""
 
     word: str
-    """Text as typed, without @greedy or @sampled."""
-    greedy: bool | None = None
-    """Always the most probable action (True), always sampling (False), or the default."""
+    """Text as typed, without its style."""
+    style: Style = AS_IS
+    """How a policy plays, from what follows its name: @greedy, @64."""
     bot: str = ""
     games: tuple[str, ...] = ()
     """Games that have the bot."""
@@ -70,17 +70,20 @@ def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = 
     rules: the game, if it is known.
     also: other texts that the caller accepts, as suggestions.
     """
-    word, greedy = split_style(text)
+    word, style = split_style(text)
     bot, games = find_bot(word, rules)
-    is_run = not rules and any(map(has_policy, (Path(word), RUNS / word)))
+    is_run = not rules and is_exact(word)
     if bot and not is_run:
-        if greedy is not None:
-            raise ConfigError(f"{text}: bots have no @greedy or @sampled; write {word}")
+        if style:
+            raise ConfigError(
+                f"{text}: {word} is a bot, without a network to sample from or to search with; "
+                f"write {word}"
+            )
         return LookupResult(word, bot=bot, games=games)
     path = locate(word)
     if path is None:
         raise unknown_name_error(word, rules=rules, also=also)
-    return LookupResult(word, greedy, path=path)
+    return LookupResult(word, style, path=path)
 
 
 def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
@@ -99,10 +102,24 @@ def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...
     return (name, games) if games else ("", ())
 
 
-def split_style(word: str) -> tuple[str, bool | None]:
-    """Split NAME@greedy; other @ belong to the name."""
-    name, at, style = word.rpartition("@")
-    return (name, STYLES[style]) if at and style in STYLES else (word, None)
+def split_style(text: str) -> tuple[str, Style]:
+    """Split NAME@greedy or NAME@sampled@64. Other @ belong to the name, as in existing names."""
+    name, words = text, list[str]()
+    while "@" in name and not is_exact(name):
+        rest, _, word = name.rpartition("@")
+        if not is_style(word):
+            break
+        name = rest
+        words.append(word)
+    return name, read_styles(text, words)
+
+
+def is_exact(name: str) -> bool:
+    """Whether a policy has exactly this name or path."""
+    try:
+        return any(map(has_policy, (Path(name), RUNS / name)))
+    except (OSError, ValueError):  # a name that is too long, or with a zero byte
+        return False
 
 
 def find_run(text: str | Path, root: Path = RUNS) -> Path:
@@ -233,7 +250,7 @@ def unknown_name_error(
     """
     name, at, style = word.rpartition("@")
     if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
-        return ConfigError(f"{word}: @{style} is unknown{suggestion(style, STYLES)}")
+        return ConfigError(f"{word}: @{style} is unknown{suggestion(style, EXAMPLES)}")
     path = Path(word)
     if error := unknown_checkpoint_error(word, root):
         return error

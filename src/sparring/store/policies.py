@@ -27,11 +27,12 @@ from sparring.store.archive_index import ArchiveIndex, SnapshotEntry
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
 from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
-from sparring.store.lookup import find_policy, run_of
+from sparring.store.lookup import find_policy, run_of, split_style
 from sparring.store.manifest import Checkpoint
 from sparring.store.policy_schema import check_heads, check_policy, uses_custom_net
 from sparring.store.schema import integer, object_with, parse_json
 from sparring.store.snapshots import read_snapshot
+from sparring.store.styles import AS_IS
 from sparring.store.tensors import check_fits_net, check_same_tensors
 
 NET_FIELDS = {field.name for field in fields(NetConfig)}
@@ -61,12 +62,13 @@ def load_policy(
 
     For a run it is the best checkpoint, or the newest before the first evaluation. The file cannot
     run code: you have to trust custom networks and environments by name.
-    path: name or path, see `store/lookup.py`.
+    path: name or path, see `store/lookup.py`; latest@64 searches, see `store/styles.py`.
     net: the custom network or its class, if training got it as an object.
     trust: classes and factories that the policy may use, such as my_nets:Net.
     """
     trusted.allow(*([trust] if isinstance(trust, str) else trust))
-    folder, saved = load_playable(find_policy(path))
+    place, style = split_style(path) if isinstance(path, str) else (path, AS_IS)
+    folder, saved = load_playable(find_policy(place))
     trusted.allow_remembered(run_of(folder), saved.meta)
     rules = rules_from_meta(folder, saved.meta)
     kind = saved.meta["net"].get("kind", "")
@@ -74,7 +76,8 @@ def load_policy(
         keep_net(net, kind)
     loaded = build_net(folder, rules, saved, threads)
     meta = {**saved.meta, LOADED_FROM: checkpoint_label(folder)}
-    return Policy(rules, loaded, name=name or checkpoint_label(folder), device=device, meta=meta)
+    name = name or checkpoint_label(folder)
+    return style.applied(Policy(rules, loaded, name=name, device=device, meta=meta))
 
 
 def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:

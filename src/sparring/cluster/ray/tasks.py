@@ -33,6 +33,7 @@ from sparring.league.results import MatchRecord, MatchResult, summarize
 from sparring.league.round_robin import RoundRobinSettings, play_pairing
 from sparring.messages import ERROR, Message, error_reply, to_exception
 from sparring.nets.policy import Policy
+from sparring.search.budget import Budget
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.agent import measure
 from sparring.training.planning.settings import read_config, written
@@ -232,7 +233,9 @@ def match_job(
         "flags": flags_as_options(changed_flags(rules)),
         "table": [one if isinstance(one, str) else indices[id(one)] for one in table],
         "names": [policy.name for policy in policies],
-        "greedy": [policy.greedy for policy in policies],
+        "styles": [
+            [policy.greedy, str(policy.budget or ""), policy.temperature] for policy in policies
+        ],
         "settings": asdict(settings),
         "number": number,
     }
@@ -254,8 +257,8 @@ def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
     settings = RoundRobinSettings(**given)
     torch.set_num_threads(settings.threads)
     players = [
-        opened_policy(raw, name, greedy, settings.threads)
-        for raw, name, greedy in zip(packed, values["names"], values["greedy"], strict=True)
+        opened_policy(raw, name, style, settings.threads)
+        for raw, name, style in zip(packed, values["names"], values["styles"], strict=True)
     ]
     table = [one if isinstance(one, str) else players[one] for one in values["table"]]
     result, verdict = play_pairing(rules, table, settings, values["number"], lambda _: None)
@@ -265,12 +268,13 @@ def play_one(job: Message, packed: Sequence[Bytes]) -> Message:
     return Message("done", summary, record)
 
 
-def opened_policy(raw: Bytes, name: str, greedy: bool | None, threads: int) -> Policy:
-    """Load a policy from its archive, under the name that results show."""
+def opened_policy(raw: Bytes, name: str, style: Sequence[Any], threads: int) -> Policy:
+    """Load a policy from its archive, under the name that results show, as it played there."""
     with tempfile.TemporaryDirectory(prefix="sparring-policy-") as folder:
         unpack_archive(raw, Path(folder))
         policy = load_policy(Path(folder) / "policy", threads=threads)
-    policy.name, policy.greedy = name, greedy
+    policy.greedy, budget, policy.temperature = style
+    policy.name, policy.budget = name, Budget.parse(budget) if budget else None
     return policy
 
 

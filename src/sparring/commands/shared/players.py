@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, flags_as_options, read_pair, read_rules
 from sparring.games.rules import Rules
-from sparring.league.players import Player
+from sparring.league.players import Player, name_of
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.cache import is_custom
+from sparring.search.budget import Budget
 from sparring.store.lookup import common_game, find_player, split_style
 
 if TYPE_CHECKING:
@@ -59,11 +60,10 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     """Return a policy, and its game with the flags of its training, overridden by `pairs`."""
     from sparring.store.policies import load_policy
 
-    name, greedy = split_style(path)
+    name, style = split_style(path)
     policy = load_policy(name, name=name, threads=threads)
     print_origin(name, policy)
-    if greedy is not None:
-        policy = policy.always(greedy=greedy)
+    policy = style.applied(policy)
     if is_custom(policy.rules):
         if pairs:
             raise ConfigError(
@@ -76,6 +76,40 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     rules = read_rules(policy.rules.name, [*flags_as_options(kept), *pairs])
     policy.check_fits(rules)
     return policy, rules
+
+
+def with_search(players: Sequence[Player], search: str) -> list[Player]:
+    """Return players of which the policies search; bots and names with a budget stay as they are.
+
+    search: the option --search, "" for none.
+    """
+    if not search:
+        return list(players)
+    budget = read_search(search)
+    if all(isinstance(player, str) for player in players):
+        names = ", ".join(map(name_of, players))
+        raise ConfigError(
+            f"--search {search}: {names} is a bot, which has no network to search with"
+        )
+    return [
+        player if isinstance(player, str) or player.budget else player.searching(budget)
+        for player in players
+    ]
+
+
+def read_search(text: str) -> Budget:
+    """Read the option --search."""
+    try:
+        return Budget.parse(text)
+    except ConfigError as wrong:
+        raise ConfigError(f"--search {text}: {str(wrong).removeprefix('search: ')}") from None
+
+
+def is_timed(players: Sequence[Player]) -> bool:
+    """Whether a player searches for a time, which is long and differs from game to game."""
+    return any(
+        player.budget.seconds for player in players if not isinstance(player, str) and player.budget
+    )
 
 
 def loaded_from(player: Player) -> str | None:

@@ -30,11 +30,14 @@ from sparring.pools.lineups import LEARNER, Lineup, Mix, PlayerId
 from sparring.schedule import Moment, Schedule
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_playable
+from sparring.store.styles import Style
 from sparring.training.planning.algorithms import BY_VALUE
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
 BEGINNING = Moment(0, 0.0)
+Key = tuple[Any, Style]
+"""Of a player: what names it, and how it plays."""
 MAX_SLOTS = 255
 """A mix holds no more."""
 
@@ -101,11 +104,10 @@ def pin_checkpoint(rules: Rules, name: str) -> str:
     if not policies:
         return name
     folder, _ = load_playable(find_policy(policies[0].target))
-    style = name.rpartition("@")[2] if policies[0].greedy is not None else ""
     path = str(folder)
     if any(sign in path for sign in ",="):
         raise ConfigError(f"opponents: {path} has a comma or = in its name; move it elsewhere")
-    return f"{path}@{style}" if style else path
+    return f"{path}{policies[0].style}"
 
 
 class ParticipantsBuilder:
@@ -114,9 +116,9 @@ class ParticipantsBuilder:
     def __init__(self, rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> None:
         self.rules, self.config = rules, config
         self.roles = {role: net for role, net in nets.items() if role}
-        self.frozen: dict[tuple[Any, bool], Policy] = {}
+        self.frozen: dict[Key, Policy] = {}
         """Of the learner's own kind: they go into slots."""
-        self.apart: dict[tuple[Any, bool], Policy | CallablePlayer | FactoryPlayer] = {}
+        self.apart: dict[Key, Policy | CallablePlayer | FactoryPlayer] = {}
         """Everybody else who is no bot."""
         self.loaded: dict[str, Any] = {}
         self.styles: set[bool] = set()
@@ -131,7 +133,7 @@ class ParticipantsBuilder:
         if len(self.styles) > 1:
             raise ConfigError("opponents: past selves are greedy or sampled, not both; choose one")
         by_value = self.config.algo in BY_VALUE
-        if by_value and any(who.greedy is False for who in past):
+        if by_value and any(who.style.greedy is False for who in past):
             raise ConfigError(
                 f"opponents: {self.config.algo} learns values of actions, and its past selves take "
                 "the best; leave @sampled out"
@@ -149,7 +151,7 @@ class ParticipantsBuilder:
         ids |= {key: slots + 1 + at for at, key in enumerate(self.apart)}
         seatings = tuple(tuple(self._seating(table, ids) for table in one) for one in phases)
         fixed = [
-            Fixed(policy.name, ids[key], policy.net.state_dict(), key[1])
+            Fixed(policy.name, ids[key], policy.net.state_dict(), bool(key[1].greedy))
             for key, policy in self.frozen.items()
         ]
         return Participants(
@@ -164,19 +166,19 @@ class ParticipantsBuilder:
             seatings=seatings,
         )
 
-    def _actor(self, greedy: bool, player: Policy | CallablePlayer | FactoryPlayer) -> Actor:
+    def _actor(self, style: Style, player: Policy | CallablePlayer | FactoryPlayer) -> Actor:
         seed = self.config.seed
         if isinstance(player, FactoryPlayer):
             return PerGamePlayers(player.for_game, self.rules.rows, seed)
-        return PlayerActor(player, seed, greedy=greedy)
+        return PlayerActor(player, seed, greedy=bool(style.greedy))
 
-    def _seating(self, table: LineupSpec, ids: dict[tuple[Any, bool], int]) -> Seating:
+    def _seating(self, table: LineupSpec, ids: dict[Key, int]) -> Seating:
         players = tuple(self._player(who, ids) for who in table.players)
         return Seating(Lineup(players, table.weight, table.shuffle), weight_of(table))
 
     def _meet(self, who: PlayerSpec) -> None:
         if who.kind in ("past", "best"):
-            self.styles.add(bool(who.greedy))
+            self.styles.add(bool(who.style.greedy))
         if who.kind in ("self", "bot", "past", "best"):
             return
         key = self._key(who)
@@ -204,15 +206,16 @@ class ParticipantsBuilder:
         """Whether a policy is of the learner's own kind.
 
         One by value is not, if the learner's are drawn from, or the other way round: slots and
-        archive speak of all their networks alike.
+        archive speak of all their networks alike. One that searches is not: slots hold networks.
         """
         alike = policy.is_value_based == (self.config.algo in BY_VALUE)
+        alike = alike and policy.budget is None and policy.temperature == 1
         return alike and same_kind(policy, self.rules, self.config.net, self.roles)
 
-    def _key(self, who: PlayerSpec) -> tuple[Any, bool]:
-        return (who.target or id(who.player)), bool(who.greedy)
+    def _key(self, who: PlayerSpec) -> Key:
+        return (who.target or id(who.player)), replace(who.style, greedy=bool(who.style.greedy))
 
-    def _player(self, who: PlayerSpec, ids: dict[tuple[Any, bool], int]) -> PlayerId | Mix:
+    def _player(self, who: PlayerSpec, ids: dict[Key, int]) -> PlayerId | Mix:
         if who.kind == "self":
             return LEARNER
         if who.kind == "bot":

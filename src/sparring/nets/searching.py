@@ -1,0 +1,115 @@
+"""Tree search with a policy: its network evaluates the leaves of the trees.
+
+A policy with a budget searches at every decision. It needs positions, not observations: rows of a
+pool, or a state. So `Policy.decide` takes them as `roots`, and callers that have them pass them on.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.games.seeds import derive_seed
+from sparring.games.state import State
+from sparring.nets.net import POLICY, HeadOutputs, Net
+from sparring.nets.roots import Roots
+from sparring.pools.custom.cache import is_custom
+from sparring.search.budget import Budget
+from sparring.search.search import Evaluate, Search, trees_for
+from sparring.search.search import check_searchable as check_rules
+
+
+class Searcher(Protocol):
+    """What a search needs of a policy."""
+
+    name: str
+    rules: Rules
+    net: Net
+    budget: Budget | None
+    is_value_based: bool
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of memory per seat; 0: none."""
+
+    @property
+    def has_values(self) -> bool:
+        """Whether its value head is there and was trained."""
+
+    def heads(self, obs: npt.NDArray[np.uint8]) -> HeadOutputs:
+        """Return the network's outputs for rows, by head."""
+
+    def search(self, rules: Rules | None = None, **options: Any) -> Search:
+        """Return a search whose leaves this policy's network evaluates."""
+
+
+def check_searchable(policy: Searcher) -> None:
+    """Raise with the reason if a policy cannot search."""
+    rules, name = policy.rules, policy.name
+    if is_custom(rules):
+        raise ConfigError(
+            f"{name} plays {rules.name}, a custom environment, and search does not copy those yet; "
+            "leave the search out"
+        )
+    check_rules(rules)
+    if policy.memory_bytes:
+        raise ConfigError(
+            f"{name} has memory, which the positions of a tree do not hold; leave the search out, "
+            "or train without net.memory"
+        )
+    if policy.is_value_based:
+        raise ConfigError(
+            f"{name} has learned action values, and search needs probabilities and values of "
+            "positions; leave the search out, or train with --algo ppo"
+        )
+    if not policy.has_values:
+        raise ConfigError(
+            f"{name} has no values: its value head is missing or was never trained; leave the "
+            "search out, or train it with --algo ppo"
+        )
+
+
+def evaluator_of(policy: Searcher) -> Evaluate:
+    """Return the function that evaluates leaves: policy head and value of each row."""
+
+    def evaluate(rows: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
+        outputs = policy.heads(rows)
+        values = policy.net.unscaled_values(outputs)
+        return outputs[POLICY].float().cpu().numpy(), values.float().cpu().numpy()
+
+    return evaluate
+
+
+def search_actions(
+    policy: Searcher, roots: Roots | None, *, greedy: bool, seed: int, rollout: int, step: int
+) -> npt.NDArray[Any]:
+    """Return the action of every root, in the order of the batch.
+
+    greedy: without noise; otherwise Gumbel noise at the root varies the actions. Actions depend on
+    the seed and the positions alone, for any threads and batches. States may come again, so their
+    noise depends on the step as well.
+    """
+    if roots is None:
+        raise ConfigError(
+            f"{policy.name} searches from positions, and observations are not positions; give "
+            f"states of {policy.rules.name}, or leave @{policy.budget} out"
+        )
+    by_pool, by_state = derive_seed(seed, rollout), derive_seed(seed, rollout, step)
+    actions = []
+    for where, rows in roots:
+        if isinstance(where, State):
+            search = policy.search(where.rules, seed=by_state, noise=not greedy)
+            actions += [search.from_state(where, int(row)).action for row in rows]
+        elif len(rows):
+            assert policy.budget
+            trees = trees_for(where.rules, policy.budget, len(rows))
+            options: dict[str, Any] = {"trees": trees, "threads": where.threads}
+            search = policy.search(where.rules, seed=by_pool, noise=not greedy, **options)
+            parts = [rows[first : first + trees] for first in range(0, len(rows), trees)]
+            actions += [search.from_pool(where, part).action for part in parts]
+    found = np.concatenate(actions)
+    return found.clip(-1, 1) if policy.rules.box else found.astype(np.int32)

@@ -1,0 +1,148 @@
+"""A policy with a budget: the network evaluates, the search decides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from sparring import ConfigError, Policy, Pool, Rules, State, new_state
+from sparring.config import NetConfig
+from sparring.league.arena import play_match
+from sparring.nets.levels import LEVELS
+from sparring.nets.make import make_net
+from sparring.nets.policy import BY_VALUE, VALUES
+from sparring.nets.stateful_player import StatefulPlayer
+
+GAMES = ("tic_tac_toe", "connect_four")
+
+
+def fresh(game: str = "tic_tac_toe", *, seed: int = 0, **meta: bool) -> Policy:
+    torch.manual_seed(seed)
+    rules = Rules(game)
+    return Policy(rules, make_net(rules, NetConfig(hidden=(16,))), name="mine", meta=meta)
+
+
+def remembering() -> Policy:
+    rules = Rules("tic_tac_toe")
+    net = make_net(rules, NetConfig(hidden=(16,), memory="gru", memory_width=8))
+    return Policy(rules, net, name="mine")
+
+
+def test_a_budget_is_part_of_the_name_and_leaves_the_policy_as_it_is() -> None:
+    policy = fresh()
+    searching = policy.searching(64)
+    assert (searching.name, searching.net) == ("mine@64", policy.net)
+    assert policy.budget is None
+    assert policy.searching("800/puct").name == "mine@800/puct"
+    assert policy.always(greedy=False).searching(16).name == "mine@sampled@16"
+
+
+def test_search_sees_a_win_that_the_network_does_not() -> None:
+    state = new_state("tic_tac_toe")
+    for action in (0, 3, 1, 4):  # X wins with 2, O threatens 5
+        state.apply(action)
+    searching = fresh().searching(64)
+    assert searching.action(state) == 2
+    assert searching.act(state, greedy=True) == 2
+    assert searching.act([state, state], greedy=True).tolist() == [2, 2]
+    assert StatefulPlayer(searching).action(state) == 2
+    search = searching.search()
+    assert search.from_state(state).visits[0].argmax() == 2
+    assert search.line()[0] == 2
+
+
+def test_rows_alone_cannot_be_searched() -> None:
+    searching = fresh().searching(8)
+    obs, mask = new_state("tic_tac_toe").decision()
+    with pytest.raises(ConfigError, match="observations are not positions; give states of tic_tac"):
+        searching.act(obs, mask)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_rows_of_a_pool_are_searched_as_their_states_are(game: str) -> None:
+    searching = fresh(game).searching(12)
+    pool = Pool(game, 6, seed=4, threads=2)
+    pool.reset()
+    for _ in range(3):
+        batch = pool.step(pool.sample_actions())
+    rows = np.array([4, 1, 5])
+    acted, _ = searching.decide(
+        batch.obs[rows], batch.mask[rows], greedy=True, roots=[(pool, rows)]
+    )
+    assert acted.tolist() == [searching.action(pool.state_of(row)) for row in rows.tolist()]
+
+
+@pytest.mark.parametrize("greedy", [True, False])
+def test_a_match_depends_on_its_seed_and_not_on_threads_or_batches(greedy: bool) -> None:
+    searching, alone = fresh().searching(8), fresh(seed=1)
+    rules = searching.rules
+
+    def played(threads: int, parallel: int) -> list[int]:
+        result = play_match(
+            rules, [searching, alone], games=24, threads=threads, parallel=parallel, greedy=greedy
+        )
+        return result.record.action_hash.tolist()
+
+    first = played(1, 24)
+    assert first == played(2, 24)
+    if greedy:
+        assert len(set(first)) > 1  # random openings
+
+
+def test_sampling_varies_the_moves_and_greedy_does_not() -> None:
+    searching, state = fresh().searching(4), new_state("tic_tac_toe")
+    assert len({searching.act(state, step=step) for step in range(12)}) > 1
+    assert len({searching.act(state, step=step, greedy=True) for step in range(12)}) == 1
+    calm = fresh().always(greedy=True).searching(4)
+    assert len({calm.act(state, step=step) for step in range(12)}) == 1
+
+
+def test_search_makes_a_fresh_network_stronger() -> None:
+    policy = fresh()
+    result = play_match(policy.rules, [policy.searching(32), policy], games=64)
+    assert result.first.win_share > 0.6
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        (lambda: fresh("skull_king"), "hides cards"),
+        (lambda: fresh(**{BY_VALUE: True}), "has learned action values"),
+        (lambda: fresh(**{VALUES: False}), "has no values"),
+        (remembering, "has memory"),
+    ],
+)
+def test_what_cannot_search_says_why(policy: object, told: str) -> None:
+    assert callable(policy)
+    with pytest.raises(ConfigError, match=told) as refused:
+        policy().searching(8)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "x", "1.5", "0s", "64/alpha", ""])
+def test_nonsense_is_no_budget(budget: str) -> None:
+    with pytest.raises(ConfigError):
+        fresh().searching(budget)
+
+
+def test_levels_go_from_free_drawing_to_search() -> None:
+    policy, state = fresh(), new_state("tic_tac_toe")
+    first, best, last = (policy.at_level(number) for number in (1, 5, 9))
+    assert first.name == "mine@level1"
+    assert len({first.act(state, step=step, greedy=True) for step in range(20)}) > 4
+    assert best.act(state) == policy.act(state, greedy=True)
+    assert last.budget
+    assert last.budget.simulations == LEVELS[9].simulations
+    with pytest.raises(ConfigError, match=r"level 10 is outside 1\.\.9"):
+        policy.at_level(10)
+    with pytest.raises(ConfigError, match="no probabilities to sample from"):
+        fresh(**{BY_VALUE: True}).at_level(2)
+
+
+def test_a_finished_game_has_nothing_to_search() -> None:
+    state: State = new_state("tic_tac_toe")
+    for action in (0, 3, 1, 4, 2):
+        state.apply(action)
+    with pytest.raises(ConfigError, match="is over"):
+        fresh().searching(8).act(state)
