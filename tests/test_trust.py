@@ -169,6 +169,7 @@ COMMAND_LINES: dict[str, list[str]] = {
     "sweep": ["sweep {sweep}"],
     "bench train": ["bench train tic_tac_toe --config {kind}/config.toml"],
     "bench configs": ["bench configs {configs}"],
+    "bench search": [f"bench search {{{kind}}}" for kind in SOME],
     "bench scaling": ["bench scaling tic_tac_toe --config {kind}/config.toml"],
     # These read files and load nothing.
     "runs": ["runs --runs {root}/runs"],

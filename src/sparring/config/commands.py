@@ -74,6 +74,40 @@ class BenchPoolConfig(Checked):
 
 
 @dataclass(frozen=True)
+class BenchSearchConfig(Checked):
+    """Measure simulations per second, and the share of time that the network takes of them."""
+
+    player: Positional[str]
+    """A run, checkpoint or saved policy; or a game, for an untrained network of its preset."""
+    simulations: Annotated[tuple[int, ...], between(1, 1_048_575)] = (16, 64, 200)
+    """Simulations per decision, each measured."""
+    games: Annotated[int, at_least(1)] = 256
+    """Decisions that are searched together. More makes larger batches for the network and needs
+    more memory."""
+    rule: Annotated[str, one_of("gumbel", "puct")] = "gumbel"
+    """gumbel: sequential halving. puct: one leaf per game and batch."""
+    rounds: Annotated[int, at_least(1)] = 5
+    """Rounds in which search and network alone are measured in turn. The median is reported."""
+    threads: Annotated[int, between(0, MAX_THREADS)] = 0
+    """Threads of the trees and of the network. 0: all cores."""
+    seed: Seed = 0
+    """Seed of the games and of the network's weights."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value."""
+    save: str = ""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
+    record: str = ""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
+    anyway: bool = False
+    """Compare even if the record is of another machine or of other settings."""
+    fail_slower: bool = False
+    """Exit with code 1 if something became slower than in the record."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
 class PlayConfig(Checked):
     """Play against bots or a trained agent in the terminal."""
 

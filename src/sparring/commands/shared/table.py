@@ -54,6 +54,9 @@ COMMANDS = (
         "BenchScalingConfig",
         "bench.scaling",
     ),
+    Command(
+        "bench search", "measure the simulations of a search", "BenchSearchConfig", "bench.search"
+    ),
     Command("profile", "show where the time of a training goes", "ProfileConfig", "profile"),
     Command("tune", "find the fastest settings for this machine", "TuneConfig", "tune"),
     Command("sweep", "search settings by training with them", "SweepConfig", "sweep"),
