@@ -256,8 +256,9 @@ struct Tree {
     }
   }
 
-  // Values of a node's edges. With `legal` other edges are left out.
-  SPARRING_FN NodeValues values_of(int at, const Legal<G>* legal) const {
+  // Values of a node's edges. With `legal` other edges are left out. PUCT takes the node's own
+  // value for edges without visits, everything else the mixed one.
+  SPARRING_FN NodeValues values_of(int at, const Legal<G>* legal, bool puct = false) const {
     const Node<G>& n = node(at);
     const Edge* e = edges(at);
     NodeValues found{.mix = n.value,
@@ -285,8 +286,8 @@ struct Tree {
       any = true;
     }
     if (visits) found.mix = (n.value + visits * weighted / mass) / (1.0 + visits);
-    const f64 rest = options().rule == kPuct ? static_cast<f64>(n.value) : found.mix;
-    if (unvisited || options().rule == kPuct) {
+    const f64 rest = puct ? static_cast<f64>(n.value) : found.mix;
+    if (unvisited || puct) {
       low = any ? min(low, rest) : rest;
       high = any ? max(high, rest) : rest;
     }
@@ -484,7 +485,7 @@ struct Tree {
   SPARRING_FN int choose_puct(int at, const Legal<G>* legal) const {
     const Node<G>& n = node(at);
     const Edge* e = edges(at);
-    const NodeValues values = values_of(at, legal);
+    const NodeValues values = values_of(at, legal, true);
     u32 visits = 0;
     for (int i = 0; i < n.edges; ++i)
       if (!legal || is_legal(e[i], legal)) visits += e[i].visits;
@@ -596,7 +597,8 @@ struct Tree {
                     game.resample_hidden(setting().config, 0, draws);
                   }) {
       if (!options().resample) return;
-      Rng draws = rng(leaf.simulation, 0x20000000u);
+      // As State::resample_hidden draws, with a seed of its own.
+      Rng draws(~setting().seed, head().game, episode_of(leaf.simulation), Stream::kChance);
       leaf.env.game.resample_hidden(setting().config, mover(leaf), draws);
     }
 #endif
