@@ -7,7 +7,7 @@ the same positions, and games with chance are searched open loop. Numbers are Py
 Readings of what the rules of search leave open:
 - Over the edges that are legal now (open loop) everything is computed as if the node had no other
   edges: the sum of visits, the mixed value, the largest visit count, the improved policy.
-- exp(x) is 0 where exp2_of would leave its range (below -1000).
+- exp(x) is 0 below -600, before exp2_of would leave its range.
 - The principal line ends at a node whose edges have no visits.
 - q of an edge without visits is 0 in the result.
 """
@@ -63,8 +63,7 @@ def exp2_of(x: float) -> float:
 
 
 def exp(x: float) -> float:
-    x = x * 1.4426950408889634
-    return 0.0 if x < -1000 else exp2_of(x)
+    return 0.0 if x < -600 else exp2_of(x * 1.4426950408889634)
 
 
 def ln(x: float) -> float:
@@ -73,18 +72,27 @@ def ln(x: float) -> float:
 
 @dataclass(frozen=True)
 class Options:
+    """How to search; numbers that are not whole are float32."""
+
     rule: str = "gumbel"
     simulations: int = 64
     seed: int = 0
     noise: bool = False
+    squash: bool = False
     gamma: float = 1.0
     considered: int = 16
     width: int = 32
     samples: int = 16
+    resample: bool = False
+    """Whether what is hidden from the mover is drawn anew in every simulation."""
     rescale: bool = False
     c_visit: float = 50.0
     c_scale: float = 1.0
     c_puct: float = 1.25
+
+    def __post_init__(self) -> None:
+        for name in ("gamma", "c_visit", "c_scale", "c_puct"):
+            object.__setattr__(self, name, f32(getattr(self, name)))
 
 
 @dataclass
@@ -96,13 +104,9 @@ class Edge:
     played: Any = None
     """What is applied: an action, or with several rows the actions of all."""
     gumbel: float = 0.0
-    total: float = 0.0
+    q: float = 0.0
     visits: int = 0
     child: Node | None = None
-
-    @property
-    def q(self) -> float:
-        return self.total / self.visits
 
 
 @dataclass
@@ -120,9 +124,9 @@ class Found:
     policy: np.ndarray
     value: float
     visits: list[int]
-    totals: list[float]
+    q: list[float]
     actions: list[int]
-    """Actions of the root's edges, in the order of `policy`, `visits` and `totals`."""
+    """Actions of the root's edges, in the order of `policy`, `visits` and `q`."""
     line: list[int]
     nodes: int
 
@@ -154,14 +158,24 @@ def sigma(edges: list[Edge], value: float, options: Options) -> list[float]:
     return [(options.c_visit + most) * options.c_scale * q for q in completed]
 
 
-def improve(edges: list[Edge], value: float, options: Options) -> list[float]:
-    """The improved policy."""
+def improved_weights(edges: list[Edge], value: float, options: Options) -> list[float]:
+    """The improved policy before it is normalized."""
     scaled = sigma(edges, value, options)
     best = max(scaled)
-    weights = [edge.prior * exp(x - best) for edge, x in zip(edges, scaled, strict=True)]
-    total = 0.0
-    for weight in weights:
-        total += weight
+    return [edge.prior * exp(x - best) for edge, x in zip(edges, scaled, strict=True)]
+
+
+def weights_of(edges: list[Edge], value: float, options: Options) -> list[float]:
+    """The improved policy, not yet divided by its sum."""
+    scaled = sigma(edges, value, options)
+    best = max(scaled)
+    return [edge.prior * exp(x - best) for edge, x in zip(edges, scaled, strict=True)]
+
+
+def improve(edges: list[Edge], value: float, options: Options) -> list[float]:
+    """The improved policy."""
+    weights = weights_of(edges, value, options)
+    total = sum_in_order(weights)
     return [weight / total for weight in weights]
 
 
@@ -171,11 +185,11 @@ def largest(edges: list[Edge], keys: list[Any]) -> Edge:
 
 
 def choose_by_gumbel(edges: list[Edge], value: float, options: Options) -> Edge:
-    visits = sum(edge.visits for edge in edges)
-    improved = improve(edges, value, options)
-    return largest(
-        edges, [p - e.visits / (1 + visits) for p, e in zip(improved, edges, strict=True)]
-    )
+    weights = weights_of(edges, value, options)
+    by_sum = 1.0 / sum_in_order(weights)
+    by_visits = 1.0 / (1.0 + sum(edge.visits for edge in edges))
+    shares = zip(weights, edges, strict=True)
+    return largest(edges, [w * by_sum - edge.visits * by_visits for w, edge in shares])
 
 
 def choose_by_puct(edges: list[Edge], value: float, options: Options) -> Edge:
@@ -224,7 +238,7 @@ class Search:
         self.seed = options.seed % 2**64 ^ SEED_OF_SEARCH
         self.start = State(rules, self.seed, state.weights, game=state.index)
         self.bytes = state.native.serialize()
-        self.episode_at = len(state.native.position()[0])
+        self.episode_at = -(-len(state.native.position()[0]) // 4) * 4
         self.nodes: list[Node] = []
         self.root = self.new_node()
         self.root.seat = state.native.seat(row)
@@ -243,6 +257,8 @@ class Search:
         state = self.start.clone()
         error = state.native.load(bytes(changed))
         assert not error, error
+        if self.options.resample and simulation:
+            state.resample_hidden(self.root.seat, self.seed ^ 2**64 - 1)
         return state
 
     def rng(self, simulation: int, drawn: int) -> Philox:
@@ -275,11 +291,11 @@ class Search:
 
     def expand(self, node: Node, state: State, heads: np.ndarray, simulation: int) -> None:
         rules = state.rules
-        rng = self.rng(simulation, 0x40000000 + node.number * 4096)
+        rng = self.rng(simulation, 0x40000000 | self.row << 20)
         if rules.box:
             by_row = [heads[mover(state, row)] for row in range(rules.rows)]
             for index in range(self.options.samples):
-                played = [draw_box(head, index == 0, rng) for head in by_row]
+                played = [draw_box(head, index > 0, self.options.squash, rng) for head in by_row]
                 prior = f32(1 / self.options.samples)
                 node.edges.append(Edge(index, index, prior, 0.0, np.array(played, np.float32)))
             return
@@ -311,7 +327,8 @@ class Search:
         total = sum_in_order(weights)
         for index, (action, weight) in enumerate(zip(legal, weights, strict=True)):
             logit = f32(float(head[action]) - top)
-            node.edges.append(Edge(index, action, f32(weight / total), logit, action))
+            prior = max(f32(weight / total), f32(1e-30))
+            node.edges.append(Edge(index, action, prior, logit, action))
 
     def simulate(self, simulation: int, edge: Edge) -> None:
         """One simulation, which begins with an edge of the root."""
@@ -349,7 +366,8 @@ class Search:
                 discounted = seat == parent.seat or self.start.rules.rows > 1
                 gamma = self.options.gamma if discounted else 1.0
                 returns[seat] = edge.child.rewards[seat] + gamma * returns[seat]
-            edge.total = f32(edge.total + returns[parent.seat])
+            total = edge.q * edge.visits + returns[parent.seat]
+            edge.q = f32(total / (edge.visits + 1))
             edge.visits += 1
 
     def run(self) -> Found:
@@ -383,7 +401,7 @@ class Search:
     def decide(self) -> Edge:
         edges = self.root.edges
         if self.options.rule == "puct":
-            return largest(edges, [(edge.visits, edge.q if edge.visits else 0.0) for edge in edges])
+            return largest(edges, [(e.visits, e.q if e.visits else e.prior) for e in edges])
         return largest(
             edges, [(e.visits, score) for e, score in zip(edges, self.scores(), strict=True)]
         )
@@ -394,11 +412,11 @@ class Search:
         improved = improve(edges, value, self.options)
         completed = complete(edges, value)
         return Found(
-            action=chosen.played,
+            action=chosen.played[self.row] if self.start.rules.rows > 1 else chosen.played,
             policy=np.array(improved, np.float32),
             value=sum_in_order([p * q for p, q in zip(improved, completed, strict=True)]),
             visits=[edge.visits for edge in edges],
-            totals=[edge.total for edge in edges],
+            q=[edge.q for edge in edges],
             actions=[edge.action for edge in edges],
             line=principal_line(chosen),
             nodes=len(self.nodes),
@@ -434,12 +452,39 @@ def draw_action(head: np.ndarray, legal: list[int], rng: Philox) -> int:
     return legal[-1]
 
 
-def draw_box(head: np.ndarray, mean: bool, rng: Philox) -> list[float]:
-    """Components drawn from a Gaussian, in pairs; `head` has means, then log deviations."""
+def draw_box(head: np.ndarray, sampled: bool, squash: bool, rng: Philox) -> list[float]:
+    """Components within -1..1 from Gaussians; `head` has means, then log deviations."""
     box = len(head) // 2
-    if mean:
-        return [float(number) for number in head[:box]]
-    raise NotImplementedError
+    numbers = []
+    for mean, log_std in zip(head[:box], head[box:], strict=True):
+        x = float(mean)
+        if sampled:
+            x += exp(min(max(float(log_std), -5.0), 1.0)) * draw_normal(rng)
+        if squash:  # tanh
+            x = 1.0 - 2.0 / (exp(2.0 * min(max(x, -20.0), 20.0)) + 1.0)
+        numbers.append(min(max(f32(x), -1.0), 1.0))
+    return numbers
+
+
+def draw_normal(rng: Philox) -> float:
+    radius = math.sqrt(-2.0 * ln((rng.u32() + 1.0) / 2**32))
+    turn = rng.u32() / 2**32
+    return radius * cos_of(np.float32(turn * 6.283185307179586))
+
+
+def cos_of(angle: np.float32) -> float:
+    """As csrc/core/sincos.hpp, of an angle that is not negative; all in float32."""
+    f = np.float32
+    quarters = int(angle * f(0.636619772) + f(0.5))
+    count = f(quarters)
+    rest = angle - count * f(1.5703125) - count * f(0.0004837512969970703)
+    rest = rest - count * f(7.54979013e-08)
+    square = rest * rest
+    inner = (f(-1.9517298e-4) * square + f(8.3321781e-3)) * square - f(1.66666549e-1)
+    sin = rest + rest * square * inner
+    inner = (f(2.4438451e-5) * square - f(1.38873675e-3)) * square + f(4.16666469e-2)
+    cos = f(1) - f(0.5) * square + square * square * inner
+    return float((cos, -sin, -cos, sin)[quarters & 3])
 
 
 def softmax_weights(head: np.ndarray, legal: list[int]) -> list[float]:

@@ -68,8 +68,8 @@ def test_halving_keeps_what_ranks_higher() -> None:
 def test_completed_q_mixes_value_and_visited_q() -> None:
     edges = [Edge(0, 0, 0.5), Edge(1, 1, 0.25), Edge(2, 2, 0.25)]
     assert complete(edges, 0.125) == [0.125] * 3
-    edges[0].visits, edges[0].total = 3, 1.5
-    edges[1].visits, edges[1].total = 1, -1.0
+    edges[0].visits, edges[0].q = 3, 0.5
+    edges[1].visits, edges[1].q = 1, -1.0
     weighted = Fraction(1, 2) * Fraction(1, 2) - Fraction(1, 4)
     mixed = (Fraction(1, 8) + 4 * weighted / Fraction(3, 4)) / 5
     assert complete(edges, 0.125) == pytest.approx([0.5, -1.0, float(mixed)], rel=1e-15)
@@ -77,7 +77,7 @@ def test_completed_q_mixes_value_and_visited_q() -> None:
 
 def test_the_improved_policy_is_a_softmax_of_logits_and_q() -> None:
     edges = [Edge(0, 0, 0.5), Edge(1, 1, 0.25), Edge(2, 2, 0.25)]
-    edges[1].visits, edges[1].total = 2, 0.25
+    edges[1].visits, edges[1].q = 2, 0.125
     completed = np.array(complete(edges, -0.01))
     for options in (Options(c_scale=0.25), Options(rescale=True, c_scale=0.1)):
         span = completed.max() - completed.min()
@@ -102,7 +102,7 @@ def test_backup_gives_each_mover_its_own_return(seats: int) -> None:
         for later in nodes[parent.number : -1]:
             expected += discount * nodes[later.number + 1].rewards[seat]
             discount *= 0.5 if later.seat == seat else 1.0  # of the mover's own decisions
-        assert (edge.visits, edge.total) == (1, expected + discount * end[seat])
+        assert (edge.visits, edge.q) == (1, expected + discount * end[seat])
 
 
 @pytest.mark.parametrize("rule", ["gumbel", "puct"])

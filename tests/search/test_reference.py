@@ -1,0 +1,175 @@
+"""The native search against the slow one of tests/reference, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference.search import Found as SlowFound
+from reference.search import Options, fixed_evaluator
+from reference.search import Search as SlowSearch
+from sparring import Pool, Rules
+from sparring.search.budget import Budget
+from sparring.search.search import Found, Search, SearchConfig
+
+SIMULATIONS = (1, 2, 3, 7, 16, 25, 40, 64)
+
+
+@dataclass(frozen=True)
+class Case:
+    """Positions of a game: with these flags, so many random decisions apart."""
+
+    game: str
+    apart: int
+    flags: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "-".join([self.game, *(f"{flag}={self.flags[flag]}" for flag in self.flags)])
+
+    def pools(self, games: int, *, sets: int) -> Iterator[Pool]:
+        """A pool whose games go on between one yield and the next."""
+        pool = Pool(self.game, games, seed=3, threads=1, config=self.flags)
+        pool.reset()
+        for _ in range(sets):
+            yield pool
+            for _ in range(self.apart):
+                pool.step(pool.sample_actions())
+
+
+CASES = [
+    Case("tic_tac_toe", 2),
+    Case("connect_four", 8),
+    Case("shogi", 25),
+    Case("cage2", 12),
+    Case("laser_hockey", 30),
+    Case("laser_hockey_discrete", 30),
+    *(Case("skull_king", 17, {"num_players": seats}) for seats in (2, 3, 4)),
+]
+EDGE_CASES = [
+    Case("tic_tac_toe", 3, {"skip_forced": 1}),  # forced moves
+    Case("skull_king", 17, {"num_players": 3, "skip_forced": 1}),
+    Case("shogi", 3, {"max_plies": 9, "at_limit": "CUT"}),  # truncation
+    Case("shogi", 3, {"max_plies": 9, "at_limit": "DRAW"}),
+    Case("cage2", 6, {"max_steps": 14}),
+    Case("rock_paper_scissors", 1),  # simultaneous moves without chance
+    Case("duel", 1),  # roles in a box game
+    Case("stairs", 3),  # roles of one seat
+]
+VARIANTS = {
+    "gumbel": Options(),
+    "gumbel with noise": Options(noise=True, seed=7),
+    "gumbel, narrow": Options(considered=3, width=5, samples=5, gamma=0.9, noise=True),
+    "gumbel, sharp": Options(considered=8, c_scale=2.5, c_visit=3, noise=True, squash=True),
+    "puct": Options(rule="puct"),
+    "puct, narrow": Options(rule="puct", width=4, samples=4, gamma=0.97, c_puct=2.1),
+}
+"""Values are rescaled where `c_scale` is left out and the game is not zero-sum."""
+
+
+def outputs(rules: Rules) -> int:
+    return 2 * rules.box or rules.actions
+
+
+def fast_search(rules: Rules, options: Options, roots: int, threads: int) -> Search:
+    scale = None if options.c_scale == Options.c_scale else options.c_scale
+    config = SearchConfig(
+        considered=options.considered,
+        width=options.width,
+        samples=options.samples,
+        c_visit=options.c_visit,
+        c_scale=scale,
+        c_puct=options.c_puct,
+        gamma=options.gamma,
+    )
+    return Search(
+        rules,
+        fixed_evaluator(outputs(rules)),
+        Budget(simulations=64, rule=options.rule),
+        trees=roots,
+        threads=threads,
+        seed=options.seed,
+        squash=options.squash,
+        noise=options.noise,
+        config=config,
+        open_cards=rules.hides and rules.seats > 1,
+    )
+
+
+def slow_search(pool: Pool, root: int, options: Options, simulations: int) -> SlowFound:
+    rules = pool.rules
+    game, row = divmod(root, rules.rows)
+    if options.c_scale == Options.c_scale and not rules.zero_sum:
+        options = replace(options, rescale=True, c_scale=0.1)
+    resample = rules.hides and rules.seats == 1
+    options = replace(options, simulations=simulations, resample=resample)
+    return SlowSearch(pool.state_of(game), row, fixed_evaluator(outputs(rules)), options).run()
+
+
+def check_tree(search: Search, found: Found, tree: int, expected: SlowFound) -> None:
+    """All that a search returns, by choice of the root."""
+    visits, policy, q = (np.zeros(found.visits.shape[1], dtype) for dtype in (int, "f4", "f4"))
+    visits[expected.actions] = expected.visits
+    policy[expected.actions] = expected.policy
+    q[expected.actions] = expected.q
+    assert found.visits[tree].tolist() == visits.tolist()
+    assert found.q[tree].tolist() == q.tolist()
+    assert found.policy[tree].tolist() == policy.tolist()
+    assert found.value[tree] == np.float32(expected.value)
+    assert found.simulations[tree] == sum(expected.visits)
+    assert search.line(tree) == expected.line
+    assert search.native.nodes(tree) == expected.nodes
+    assert np.array_equal(found.action[tree], expected.action)
+
+
+def check_case(case: Case, options: Options, games: int, *, sets: int, threads: int) -> int:
+    """Search rows of a pool in both ways; return their number."""
+    search, made = None, 0
+    for pool in case.pools(games, sets=sets):
+        rows = games * pool.rules.rows
+        search = search or fast_search(pool.rules, options, rows, threads)
+        each = np.array([SIMULATIONS[(made + i) % 8] for i in range(rows)], np.int32)
+        found = search.from_pool(pool, np.arange(rows), each)
+        for root in range(rows):
+            check_tree(search, found, root, slow_search(pool, root, options, int(each[root])))
+        made += rows
+    return made
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_native_search_equals_the_slow_one(case: Case, variant: str) -> None:
+    options = VARIANTS[variant]
+    check_case(case, options, 2, sets=3, threads=3 if options.noise else 1)
+
+
+@pytest.mark.parametrize("rule", ["gumbel", "puct"])
+@pytest.mark.parametrize("case", EDGE_CASES, ids=str)
+def test_ends_forced_moves_and_roles(case: Case, rule: str) -> None:
+    check_case(case, Options(rule=rule, noise=True, gamma=0.9), 3, sets=3, threads=1)
+
+
+def test_threads_and_single_states_change_nothing() -> None:
+    """Nor does it matter which other roots are searched beside one."""
+    case = CASES[-1]
+    (pool,) = case.pools(12, sets=1)
+    options = Options(noise=True)
+    one, three = (fast_search(pool.rules, options, 12, threads) for threads in (1, 3))
+    by_one, by_three = (search.from_pool(pool, np.arange(12)) for search in (one, three))
+    for name in ("action", "policy", "value", "visits", "q"):
+        assert np.array_equal(getattr(by_one, name), getattr(by_three, name)), name
+    alone = fast_search(pool.rules, options, 1, 1)
+    for game in range(12):
+        found = alone.from_state(pool.state_of(game))
+        assert np.array_equal(found.policy[0], by_one.policy[game])
+        assert alone.line() == one.line(game)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_thousand_positions_of_each_game(case: Case) -> None:
+    made = sum(check_case(case, options, 10, sets=17, threads=3) for options in VARIANTS.values())
+    assert made >= 1000
