@@ -79,8 +79,8 @@ class BenchSearchConfig(Checked):
 
     player: Positional[str]
     """A run, checkpoint or saved policy; or a game, for an untrained network of its preset."""
-    simulations: Annotated[tuple[int, ...], between(1, 1_048_575)] = (16, 64, 200)
-    """Simulations per decision, each measured."""
+    simulations: Annotated[tuple[int, ...], between(1, 1_048_575)] = ()
+    """Simulations per decision, each measured. Left out: 16, 64, 200."""
     games: Annotated[int, at_least(1)] = 256
     """Decisions that are searched together. More makes larger batches for the network and needs
     more memory."""

@@ -29,6 +29,7 @@ from sparring.search.search import Search
 from sparring.speed.bench_records import Figure
 from sparring.training.planning.settings import with_preset
 
+SIMULATIONS = (16, 64, 200)
 OPENING_STEPS = 4
 """Random moves before the searched positions."""
 
@@ -65,7 +66,9 @@ def run(config: BenchSearchConfig) -> int:
     recorder = BenchRecorder(config, "bench search", settings, "cpu")
     warn_if_busy(report["machine"]["load_average"])
     pool, rows = make_roots(rules, config)
-    variants = [make_variant(policy, rules, config, n, threads) for n in config.simulations]
+    variants = [
+        make_variant(policy, rules, config, n, threads) for n in config.simulations or SIMULATIONS
+    ]
     with ProgressBar(f"bench search {rules.name}", config.rounds + 1) as steps:
         steps.next("warming up")
         for variant in variants:
