@@ -28,6 +28,8 @@ from sparring.games.state import State
 SEARCH = 10
 """Stream of random numbers."""
 SEED_OF_SEARCH = 0x5EA2C4B175EED5
+MAX_SEATS = {"skull_king": 8, "kuhhandel": 5}
+"""Most seats of games in which their number is a flag."""
 
 Evaluate = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
@@ -237,13 +239,23 @@ class Search:
         self.leaf_rows = 1 if alone else rules.seats
         self.seed = options.seed % 2**64 ^ SEED_OF_SEARCH
         self.start = State(rules, self.seed, state.weights, game=state.index)
-        self.bytes = state.native.serialize()
         self.episode_at = -(-len(state.native.position()[0]) // 4) * 4
+        self.bytes = self.without_bots(state)
         self.nodes: list[Node] = []
         self.root = self.new_node()
         self.root.seat = state.native.seat(row)
         self.settle(self.root, self.begin(0), 0)
         self.add_gumbels()
+
+    def without_bots(self, state: State) -> bytes:
+        """The bytes of a state, with policies in all seats: `Env` of csrc/core/env.hpp."""
+        rules = state.rules
+        seats = MAX_SEATS.get(rules.name, rules.seats)
+        changed = bytearray(state.native.serialize())
+        struct.pack_into("<I", changed, self.episode_at + 20, rules.seats)
+        players_at = self.episode_at + 24 + 4 * seats * len(rules.roles) + 2 * seats
+        struct.pack_into(f"<{rules.seats}h", changed, players_at, *[0] * rules.seats)
+        return bytes(changed)
 
     def mixed(self, simulation: int) -> int:
         """An episode of its own for a simulation."""

@@ -12,7 +12,8 @@ import pytest
 from reference.search import Found as SlowFound
 from reference.search import Options, fixed_evaluator
 from reference.search import Search as SlowSearch
-from sparring import Pool, Rules
+from sparring import Lineup, Pool, Rules, State, new_state
+from sparring.games.shogi import action_of
 from sparring.search.budget import Budget
 from sparring.search.search import Found, Search, SearchConfig
 
@@ -99,14 +100,13 @@ def fast_search(rules: Rules, options: Options, roots: int, threads: int) -> Sea
     )
 
 
-def slow_search(pool: Pool, root: int, options: Options, simulations: int) -> SlowFound:
-    rules = pool.rules
-    game, row = divmod(root, rules.rows)
+def slow_search(state: State, row: int, options: Options, simulations: int) -> SlowFound:
+    rules = state.rules
     if options.c_scale == Options.c_scale and not rules.zero_sum:
         options = replace(options, rescale=True, c_scale=0.1)
     resample = rules.hides and rules.seats == 1
     options = replace(options, simulations=simulations, resample=resample)
-    return SlowSearch(pool.state_of(game), row, fixed_evaluator(outputs(rules)), options).run()
+    return SlowSearch(state, row, fixed_evaluator(outputs(rules)), options).run()
 
 
 def check_tree(search: Search, found: Found, tree: int, expected: SlowFound) -> None:
@@ -125,16 +125,22 @@ def check_tree(search: Search, found: Found, tree: int, expected: SlowFound) -> 
     assert np.array_equal(found.action[tree], expected.action)
 
 
+def check_pool(search: Search, pool: Pool, options: Options, each: list[int]) -> None:
+    """Search the first rows of a pool in both ways, each with its number of simulations."""
+    found = search.from_pool(pool, np.arange(len(each)), np.array(each, np.int32))
+    for root, simulations in enumerate(each):
+        game, row = divmod(root, pool.rules.rows)
+        expected = slow_search(pool.state_of(game), row, options, simulations)
+        check_tree(search, found, root, expected)
+
+
 def check_case(case: Case, options: Options, games: int, *, sets: int, threads: int) -> int:
     """Search rows of a pool in both ways; return their number."""
     search, made = None, 0
     for pool in case.pools(games, sets=sets):
         rows = games * pool.rules.rows
         search = search or fast_search(pool.rules, options, rows, threads)
-        each = np.array([SIMULATIONS[(made + i) % 8] for i in range(rows)], np.int32)
-        found = search.from_pool(pool, np.arange(rows), each)
-        for root in range(rows):
-            check_tree(search, found, root, slow_search(pool, root, options, int(each[root])))
+        check_pool(search, pool, options, [SIMULATIONS[(made + i) % 8] for i in range(rows)])
         made += rows
     return made
 
@@ -166,6 +172,35 @@ def test_threads_and_single_states_change_nothing() -> None:
         found = alone.from_state(pool.state_of(game))
         assert np.array_equal(found.policy[0], by_one.policy[game])
         assert alone.line() == one.line(game)
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "skull_king"])
+def test_a_tree_has_the_rewards_of_its_pool_but_not_the_bots(game: str) -> None:
+    rules = Rules(game)
+    rewards = {"skull_king": {"score_delta": (0.1, 0.25), "win": (2, 1)}}.get(game)
+    lineups = [Lineup((0, *["random"] * (rules.seats - 1)))]
+    pool = Pool(rules, 8, seed=5, threads=1, lineups=lineups, rewards=rewards, first_game=100)
+    pool.reset()
+    for _ in range(2):
+        pool.step(pool.sample_actions())
+    options = Options(noise=True, seed=-3)
+    check_pool(fast_search(rules, options, 8, 1), pool, options, list(SIMULATIONS))
+
+
+@pytest.mark.parametrize("rule", ["gumbel", "puct"])
+def test_a_tree_knows_the_positions_before_its_root(rule: str) -> None:
+    """Two kings go to and fro; a position that comes for the fourth time is drawn."""
+    state = new_state("shogi", sfen="4k4/9/9/9/9/9/9/9/4K4 b - 1")
+    options = Options(rule=rule, width=3)
+    search = fast_search(state.rules, options, 1, 1)
+    for move in ("5i5h", "5a5b", "5h5i", "5b5a") * 3:
+        found = search.from_state(state)
+        check_tree(search, found, 0, slow_search(state, 0, options, 64))
+        last = action_of(state, move)
+        state.apply(last)
+    assert state.end == "repetition"
+    assert found.visits[0, last] > 0
+    assert found.q[0, last] == 0
 
 
 @pytest.mark.slow
