@@ -59,7 +59,7 @@ class ActorOutput:
 
     action: npt.NDArray[Any]
     """The learner's as sampled, before bounds or squashing; others' as games take them."""
-    columns: Mapping[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    columns: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     """Columns that the learner stores, such as "log_prob"."""
     memory: Bytes | None = None
     """New memory of each row's seat, its first bytes [rows, bytes]."""

@@ -18,6 +18,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Report, Timing
 from sparring.learn.rollout import (
     RECORD,
+    Columns,
     FinishedGames,
     GameGroup,
     Rollout,
@@ -75,7 +76,7 @@ class Collector:
         pool: GamePool,
         config: CollectConfig,
         actor: Actor,
-        columns: Sequence[str],
+        columns: Columns,
         phases: Timing,
         *,
         squash: bool = False,

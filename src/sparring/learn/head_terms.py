@@ -348,8 +348,7 @@ class KLPenalty(Weighted):
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         target = rows[REFERENCE].float()
         for mirror in self.mirrors:
-            image = target.index_select(1, mirror.places)
-            target = torch.where(rows[MIRRORED].unsqueeze(1), image, target)
+            target = mirror.by_action(target, rows[MIRRORED])
         legal = torch.isfinite(target)
         log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
         return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

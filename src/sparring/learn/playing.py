@@ -6,7 +6,7 @@ Every learner on the host owns a `SelfPlay`; `learn.fused.playing` does the same
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any
 
@@ -22,6 +22,7 @@ from sparring.learn.acting import Actor, PoolActor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, Timing, apply_game_overrides
+from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.hierarchy import nets_by_role
@@ -42,7 +43,7 @@ class SelfPlay:
         collect: CollectConfig,
         net: NetConfig,
         actor: Callable[[Forward], Actor],
-        columns: Sequence[str] = (),
+        columns: Columns = (),
         *,
         policy_meta: Mapping[str, bool] | None = None,
         rows_on: str = "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -18,6 +18,9 @@ from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import FIRST_BOT, LEARNER, NO_POLICY
 from sparring.pools.protocol import BatchLike, GamePool
 
+Columns = Sequence[str] | Mapping[str, npt.DTypeLike]
+"""Columns that a learner stores with every row: names of float32 numbers, or types by name, such as
+("f2", actions) for a number per action."""
 RECORD = "record"
 """Name of the goal results of pending transitions in snapshots."""
 
@@ -30,13 +33,13 @@ class Rollout:
         pool: GamePool,
         transitions: Transitions,
         steps: int,
-        columns: Sequence[str],
+        columns: Columns,
         *,
         pinned: bool = False,
     ) -> None:
         """Allocate the arrays.
 
-        columns: names of float32 columns that a learner stores with every row.
+        columns: that a learner stores with every row.
         pinned: pin the observations, for asynchronous copies to a GPU.
         """
         rules, places = pool.rules, transitions.places
@@ -49,7 +52,8 @@ class Rollout:
         self.action: npt.NDArray[Any] = np.zeros(places, np.int32)
         if rules.box:  # as drawn, before bounds or squashing
             self.action = np.zeros((places, rules.box), np.float32)
-        self.columns = {name: np.zeros(places, np.float32) for name in columns}
+        types = columns if isinstance(columns, Mapping) else dict.fromkeys(columns, np.float32)
+        self.columns = {name: np.zeros(places, dtype) for name, dtype in types.items()}
         self.seat = np.zeros((steps, rows), np.int8)
         self.role = np.zeros((steps, rows), np.int8)
         self.policy = np.zeros((steps, rows), np.int16)

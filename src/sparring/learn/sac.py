@@ -20,7 +20,7 @@ from sparring import _native
 from sparring.config import CollectConfig, NetConfig, ReplayConfig, SACConfig
 from sparring.errors import StateError
 from sparring.learn.acting import Exploring
-from sparring.learn.backends.native_replay import NativeHead, NativeSteps
+from sparring.learn.backends.native_replay import NativeSteps
 from sparring.learn.experience import Experience, Losses, mean_losses
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.losses import (
@@ -123,7 +123,8 @@ class SAC:
             )
             self.temperature_adam = PackedAdam(temperature)
             return
-        self.head, work, tell = NativeHead(actor), _native.PPOUpdate(threads), None
+        self.head = lambda obs: actor.forward_with_grad(obs)[POLICY]
+        work, tell = _native.PPOUpdate(threads), None
         if not native_critics_unsupported_reason(self.critics):
             bf16 = self.forward.arithmetic == BF16
             self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)

@@ -36,6 +36,8 @@ from sparring.pools.protocol import GamePool
 
 MIRRORED = "mirrored"
 """Column that marks mirrored rows."""
+IMPROVED = "improved"
+"""Column with a probability per action: the improved policy that a search found."""
 STREAM = 7
 """`Stream::kMirrors` of csrc/core/rng.hpp."""
 BLOCK = 128
@@ -85,9 +87,11 @@ class Mirroring:
         )
 
     def reflect(self, minibatch: dict[str, Tensor], coin: Tensor) -> None:
-        """Mirror the rows of a minibatch in place: "obs", "mask" and "action"."""
+        """Mirror the rows of a minibatch in place: "obs", "mask", "action", "improved"."""
         for name, image in (("obs", self.rows), ("mask", self.masks), ("action", self.actions)):
             minibatch[name] = image(minibatch[name], coin)
+        if IMPROVED in minibatch:
+            minibatch[IMPROVED] = self.by_action(minibatch[IMPROVED], coin)
 
     def rows(self, obs: Tensor, coin: Tensor) -> Tensor:
         """Mirror observation bytes [batch, obs_bytes] where the bit [batch] is 1."""
@@ -98,6 +102,11 @@ class Mirroring:
     def masks(self, mask: Tensor, coin: Tensor) -> Tensor:
         """Mirror masks [batch, actions] of bytes."""
         return chosen(coin, self.legal(mask), mask) if mask.shape[1] else mask
+
+    def by_action(self, numbers: Tensor, coin: Tensor) -> Tensor:
+        """Mirror a number per action [batch, actions]."""
+        image = numbers.index_select(1, self.places)
+        return torch.where(coin.bool().unsqueeze(1), image, numbers)
 
     def actions(self, action: Tensor, coin: Tensor) -> Tensor:
         """Mirror actions [batch], or [batch, box] before or after squashing."""

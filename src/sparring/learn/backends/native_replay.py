@@ -2,12 +2,10 @@
 
 `DQN.gradient`, `SAC.learn_critics` and `SAC.learn_actor` are the reference, and run where networks
 have no native passes; tests compare both. Sums have a fixed order: any number of threads gives the
-same bits. `NativeHead` is a native actor under losses that torch computes.
+same bits.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -161,37 +159,3 @@ class NativeSteps:
         """Soft update of the target critics."""
         self.work.polyak_update(self.critics.weight, tau, self.critics.target)
         self.critics.mark_targets_changed()
-
-
-class NativeHead:
-    """An actor's policy head: forward and backward run in native code."""
-
-    def __init__(self, actor: NativeNet) -> None:
-        self.actor, self.weight = actor, next(actor.net.parameters())
-        self.width = actor.net.heads[POLICY]
-        assert next(iter(actor.net.heads)) == POLICY
-
-    def __call__(self, obs: Tensor) -> Tensor:
-        """Return outputs [rows, width]; call backward before the next forward."""
-        apply: Any = _NativeForward.apply
-        outputs: Tensor = apply(self.weight, obs, self)
-        return outputs
-
-
-class _NativeForward(torch.autograd.Function):
-    """Native forward; backward adds to the gradients of the network's weights itself."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, obs: Tensor, head: NativeHead) -> Tensor:
-        """weight: any trained weight, so that autograd calls backward."""
-        outputs = head.actor.forward(obs, keep=True)
-        ctx.head, ctx.shape = head, outputs.shape
-        return outputs[:, : head.width].clone()
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
-        """The gradient of the other heads is 0."""
-        grad = grads[0].new_zeros(ctx.shape)
-        grad[:, : ctx.head.width] = grads[0]
-        ctx.head.actor.backward(grad, add=True)
-        return None, None, None

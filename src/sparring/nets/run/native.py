@@ -332,6 +332,14 @@ class NativeNet:
             outputs[VALUE] = outputs[VALUE].squeeze(-1)
         return outputs
 
+    def forward_with_grad(self, obs: Tensor) -> HeadOutputs:
+        """Return the outputs by head for a loss of torch, whose backward adds to `packed.grad`.
+
+        Call backward before the next pass.
+        """
+        apply: Any = _NativePass.apply
+        return self.split(apply(next(self.net.parameters()), obs.contiguous(), self))
+
     @torch.no_grad()
     def forward_heads(self, obs: Tensor) -> list[HeadOutputs]:
         """Return the outputs by head, like `Forward.lean`; valid until the next call."""
@@ -375,6 +383,21 @@ class NativeNet:
         if WDL in self.net.heads and float(self.net.wdl_blend):
             value = self.net.unscaled_values(self.split(output)).numpy()
         return action, log_prob, value
+
+
+class _NativePass(torch.autograd.Function):
+    """Native forward; backward adds to the gradients of the network's weights itself."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, obs: Tensor, native: NativeNet) -> Tensor:
+        """weight: any trained weight, so that autograd calls backward."""
+        ctx.native = native
+        return native.forward(obs, keep=True).clone()
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
+        ctx.native.backward(grads[0].contiguous(), add=True)
+        return None, None, None
 
 
 class NativeHierarchy:
