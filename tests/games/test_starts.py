@@ -135,8 +135,24 @@ def test_our_own_file_has_states_and_moves(tmp_path: Path) -> None:
     assert [start.weight for start in starts] == [0.25, 0.25, 0.5]
 
 
+@pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey_discrete", "skull_king"])
+def test_random_openings_are_positions_after_up_to_so_many_moves(game: str) -> None:
+    rules = Rules(game)
+    starts = read_starts(rules, ["usual=1", "random:3=3"])
+    assert starts == read_starts(rules, ["usual=1", "random:3=3"])
+    assert sum(start.weight for start in starts) == pytest.approx(4)
+    pool = begun(rules, ["random:3"], 200)
+    assert pool.audit() == ""
+    if game == "tic_tac_toe":
+        moves = [9 - len(pool.state_of(at).legal()) for at in range(200)]
+        assert {moves.count(n) > 40 for n in (1, 2, 3)} == {True}
+
+
 BAD: dict[str, tuple[str, list[str], str]] = {
-    "nothing like it": ("tic_tac_toe", ["middle"], "tic_tac_toe knows no 'middle'; give usual, a"),
+    "nothing like it": ("tic_tac_toe", ["middle"], "knows no 'middle'; give usual, random:6, a"),
+    "no moves": ("tic_tac_toe", ["random:0"], "give a number of moves from 1 to 100"),
+    "all moves": ("tic_tac_toe", ["random:9"], "are over after 9 moves; give fewer"),
+    "numbers": ("laser_hockey", ["random:3"], "laser_hockey has continuous actions; leave it out"),
     "no file": ("shogi", ["none.jsonl=1"], "no file 'none.jsonl'"),
     "no weight": ("skull_king", ["round:7=0"], "must be above 0"),
     "no name": ("skull_king", ["=1"], "names no start"),
@@ -196,5 +212,5 @@ def test_deep_lists_in_a_file_are_refused(game: str, name: str, tmp_path: Path) 
 def test_words_of_every_game_say_what_there_is() -> None:
     known: dict[str, Any] = {"skull_king": "round:7", "cage2": "hosts:", "laser_hockey": "face_off"}
     for game, word in known.items():
-        with pytest.raises(ConfigError, match=f"give usual, a .jsonl file, .*{word}"):
+        with pytest.raises(ConfigError, match=f"give usual, random:6, a .jsonl file, .*{word}"):
             read_starts(Rules(game), ["?"])

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sparring.errors import ConfigError, SparringError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
@@ -17,6 +19,11 @@ from sparring.schedule import format_number
 
 DEFAULT_START = "usual"
 """Name of the start of the rules."""
+RANDOM = "random:"
+"""Before the number of moves of random openings, as in random:6."""
+OPENINGS, TRIES = 4096, 100
+"""Positions of random openings, and games that are tried for each."""
+MAX_OPENING = 100
 STARTS_SUFFIX = ".jsonl"
 """Suffix of files of `write_starts`."""
 
@@ -120,7 +127,9 @@ def starts_by_name(rules: Rules, what: str) -> list[Start]:
 
 
 def find_starts(rules: Rules, what: str) -> list[Start]:
-    """Return starts that the game names, or those of a file."""
+    """Return random openings, starts that the game names, or those of a file."""
+    if what.startswith(RANDOM):
+        return random_openings(rules, what.removeprefix(RANDOM))
     module = game_module(rules.name, "starts")
     known = module.read_starts(rules, what) if module else None
     if known is not None:
@@ -132,8 +141,38 @@ def find_starts(rules: Rules, what: str) -> list[Start]:
         raise ConfigError(f"no file {what!r}; give the path of one that write_starts wrote")
     words = f", {module.START_FORMATS}" if module else ""
     raise ConfigError(
-        f"{rules.name} knows no {what!r}; give {DEFAULT_START}, a {STARTS_SUFFIX} file{words}"
+        f"{rules.name} knows no {what!r}; give {DEFAULT_START}, {RANDOM}6, a {STARTS_SUFFIX} "
+        f"file{words}"
     )
+
+
+def random_openings(rules: Rules, given: str) -> list[Start]:
+    """Return positions after 1 to `given` random moves, as many of each number; always the same."""
+    what = f"{RANDOM}{given}"
+    if not (given.isascii() and given.isdigit() and 0 < int(given) <= MAX_OPENING):
+        raise ConfigError(f"{what!r}: give a number of moves from 1 to {MAX_OPENING}")
+    if rules.box:
+        raise ConfigError(f"{what!r}: {rules.name} has continuous actions; leave it out")
+    rng, most = np.random.default_rng(int(given)), int(given)
+    return [
+        Start(random_opening(rules, 1 + number % most, rng, what), name=what)
+        for number in range(OPENINGS)
+    ]
+
+
+def random_opening(rules: Rules, moves: int, rng: np.random.Generator, what: str) -> SavedPosition:
+    """Play random moves in a new game; one that ends is tried again."""
+    for _ in range(TRIES):
+        state = new_state(rules, seed=int(rng.integers(2**31)))
+        for _ in range(moves):
+            legal = [state.legal(row) or [0] for row in range(rules.rows)]
+            drawn = [each[rng.integers(len(each))] for each in legal]
+            state.apply(drawn if rules.rows > 1 else drawn[0])
+            if state.over:
+                break
+        else:
+            return saved_position(state)
+    raise ConfigError(f"{what!r}: games of {rules.name} are over after {moves} moves; give fewer")
 
 
 def read_lines(rules: Rules, path: Path) -> Iterator[Start]:
