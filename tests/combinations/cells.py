@@ -112,6 +112,10 @@ LEARNERS = (
     Choice("dqn", {"algo": "dqn", **REPLAY}),
     Choice("pqn", {"algo": "dqn", "dqn": {"mode": "rollouts", "epochs": 1, "minibatch": 64}}),
     Choice("sac", {"algo": "sac", **REPLAY}),
+    Choice(
+        "gumbel",
+        {"algo": "gumbel", "gumbel": {"simulations": 2, "epochs": 1, "minibatch": 64}},
+    ),
     Choice("own", {"algo": "learn.reinforce:make"}),
 )
 PLACES = (

@@ -45,8 +45,8 @@ class Record:
     cells: dict[Key, Outcome] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> Outcome:
-        """What came of a cell, or what follows for a pair."""
-        if cell.game is None:
+        """What came of a cell, or what follows for a pair; a learner of later is absent."""
+        if cell.game is None or (*cell.key[:3], ALONE) not in self.cells:
             return Outcome(ABSENT)
         found = self.cells.get(cell.key)
         return self.follows(cell) if found is None else found

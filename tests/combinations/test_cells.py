@@ -30,8 +30,8 @@ def now() -> record.Record:
 
 
 def test_a_record_that_is_read_and_written_is_the_same(tmp_path: Path) -> None:
-    record.read(HERE / "today_cpu.txt").write(tmp_path / "again.txt")
-    assert (tmp_path / "again.txt").read_text() == (HERE / "today_cpu.txt").read_text()
+    now().write(tmp_path / "again.txt")
+    assert (tmp_path / "again.txt").read_text() == (HERE / "now_cpu.txt").read_text()
 
 
 @pytest.mark.parametrize("device", DEVICES)

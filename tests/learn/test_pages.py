@@ -26,7 +26,14 @@ from sparring.training.planning.settings import merged
 from sparring.training.planning.training import plan_training
 
 ROOT = Path(sparring.__file__).resolve().parent
-PAGES = {"ppo": "PPO", "dqn": "DQN", "pqn": "PQN", "sac": "SAC", "imitation": "BehaviorCloning"}
+PAGES = {
+    "ppo": "PPO",
+    "dqn": "DQN",
+    "pqn": "PQN",
+    "sac": "SAC",
+    "gumbel": "Gumbel",
+    "imitation": "BehaviorCloning",
+}
 """Files of `learn`, and the class that each is about."""
 MAX_LINES = 350
 MAX_FILES = 12

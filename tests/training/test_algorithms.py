@@ -11,7 +11,14 @@ import tomlkit
 
 import sparring
 from sparring.cli import find, main, read_options
-from sparring.config import DQNConfig, PPOConfig, ReplayConfig, SACConfig, TrainConfig
+from sparring.config import (
+    DQNConfig,
+    GumbelConfig,
+    PPOConfig,
+    ReplayConfig,
+    SACConfig,
+    TrainConfig,
+)
 from sparring.games.rules import Rules, game_names
 from sparring.nets.sizes import num_parameters
 from sparring.training.planning.algorithms import SECTIONS, check_custom_settings
@@ -30,6 +37,7 @@ USUAL: dict[str, Any] = {
     "ppo": PPOConfig(),
     "dqn": DQNConfig(),
     "sac": SACConfig(),
+    "gumbel": GumbelConfig(),
     "replay": ReplayConfig(),
 }
 
@@ -93,6 +101,7 @@ REFUSED = [
     ("ppo", "replay.ratio", 4, "replay.ratio: of DQN and SAC; the algorithm is ppo, which learns"),
     ("sac", "dqn.tau", 0.005, "dqn.tau: of DQN; the algorithm is sac, which has sac.tau"),  # usual
     ("ppo", "sac.lr", 1e-3, "sac.lr: of SAC; the algorithm is ppo, which has ppo.lr"),
+    ("gumbel", "ppo.lr", 1e-3, "ppo.lr: of PPO; the algorithm is gumbel, which has gumbel.lr"),
     ("a:b", "ppo.lr", 1e-3, "ppo.lr: of PPO; a:b is a custom learner"),
     ("dqn", "dqn.epochs", 3, "dqn.epochs: of dqn.mode rollouts; the mode is replay"),
 ]

@@ -132,8 +132,16 @@ class Combination:
             yield f"leave {HIERARCHY} out"
         means = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
         for name, choice in LEARNERS.items():
-            if choice.typed and replace(self, learner=means.get(name, name))._combines():
+            if choice.typed and self._learned_by(means.get(name, name))._combines():
                 yield f"use {choice.typed}"
+
+    def _learned_by(self, learner: str) -> Combination:
+        """Return the combination with another learner, and with what that one requests."""
+        mine, other = LEARNERS[self.learner].feature, LEARNERS[learner].feature
+        asked = {name: one for name, one in self.asked.items() if name != mine}
+        if other:
+            asked[other] = FeatureRequest(FEATURES[other], LEARNERS[learner].shown)
+        return replace(self, learner=learner, asked=asked)
 
 
 def lacking(one: FeatureRequest, ability: Ability, holder: str, way: str) -> str:
@@ -323,6 +331,7 @@ def game_offers(rules: Rules) -> frozenset[str]:
         and not rules.box,
         "opponents": rules.seats > 1,
         "repeats": not is_custom(rules),
+        "open": not is_custom(rules) and (rules.seats == 1 or not rules.hides),
     }
     return frozenset(name for name, there in found.items() if there)
 

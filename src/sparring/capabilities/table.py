@@ -38,6 +38,8 @@ class Component:
     offers: frozenset[str]
     typed: str = ""
     """The option that selects it."""
+    feature: str = ""
+    """The feature that selecting it requests, if it needs something of other components."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "sequences": Ability("a learner with backpropagation through time"),
         "hindsight": Ability("a learner that relabels decisions in hindsight"),
         "mirror": Ability("a learner that mirrors decisions"),
+        "groups": Ability("a learner that acts while other games step"),
         "rollouts": Ability("a learner that takes rollouts of other processes"),
         "gradients": Ability("a learner that sums its gradients with those of others"),
         "population": Ability("a learner of several runs at once"),
@@ -92,6 +95,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a bundled game"),
+        "open": Ability("a bundled game without hidden cards"),
     },
     PLACE: {
         "population": Ability(
@@ -102,7 +106,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
 }
 """Abilities by part, as error messages describe them."""
 
-EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror"})
+EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror", "groups"})
 LEARNERS: Mapping[str, Component] = {
     "ppo": Component(
         "algo ppo",
@@ -112,19 +116,26 @@ LEARNERS: Mapping[str, Component] = {
     ),
     "ppo by role": Component(
         "hierarchy.on",
-        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "population"}),
+        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
+        | {"population"},
     ),
     "dqn": Component(
         "algo dqn",
-        frozenset({"discrete", "memory", "mirror", "hindsight", "population"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population"}),
         "--algo dqn",
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "population"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population"}),
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
+    "gumbel": Component(
+        "algo gumbel",
+        frozenset({"discrete", "mirror", "terms"}),
+        "--algo gumbel",
+        feature="algo gumbel",
+    ),
     "own": Component("a custom learner", EVERY_LEARNER | {"sequences", "hindsight"}),
 }
 NETWORKS: Mapping[str, Component] = {
@@ -141,7 +152,7 @@ spread with the settings of that name."""
 HOST = frozenset(
     {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
-    | {"past selves by role", "replay", "replay in hindsight", "win bonus"}
+    | {"past selves by role", "replay", "replay in hindsight", "tree search", "win bonus"}
 )
 """Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
 those of other processes."""
@@ -190,6 +201,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "dqn.mode rollouts": FeatureSpec(
         {PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}
     ),
+    "algo gumbel": FeatureSpec({GAME: ("open",), PLACE: ("tree search",)}),
     "replay": FeatureSpec({PLACE: ("replay",)}),
     "win bonus": FeatureSpec({PLACE: ("win bonus",)}),
     "hierarchy.on": FeatureSpec(
@@ -200,6 +212,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "replay in hindsight": FeatureSpec({PLACE: ("replay in hindsight",)}),
     "squashed actions": FeatureSpec({NETWORK: ("squash", "predicted spread")}),
     "collect.mirror": FeatureSpec({LEARNER: ("mirror",), GAME: ("mirror",)}),
+    "collect.groups": FeatureSpec({LEARNER: ("groups",)}),
     "sac.critic_norm": FeatureSpec({PASSES: ("critic norm",)}),
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": FeatureSpec({GAME: ("opponents",)}),

@@ -1,6 +1,12 @@
 """Every default value, as frozen dataclasses. The line under a field is its help text."""
 
-from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
+from sparring.config.algorithms import (
+    DQNConfig,
+    GumbelConfig,
+    PPOConfig,
+    ReplayConfig,
+    SACConfig,
+)
 from sparring.config.learning import (
     CollectConfig,
     DistributedConfig,
@@ -21,6 +27,7 @@ __all__ = [
     "DistributedConfig",
     "EnvConfig",
     "EvaluationConfig",
+    "GumbelConfig",
     "HeadsConfig",
     "HierarchyConfig",
     "HindsightConfig",

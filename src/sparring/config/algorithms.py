@@ -1,4 +1,4 @@
-"""Settings of algorithms: PPO, DQN, SAC, and the replay buffer of the last two."""
+"""Settings of algorithms: PPO, Gumbel AlphaZero, DQN, SAC, and the replay of the last two."""
 
 from __future__ import annotations
 
@@ -43,6 +43,41 @@ class PPOConfig(Checked, section="ppo"):
     target_kl: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.03)
     """Stop the epochs of an update once the KL divergence from the old policy exceeds this. 0:
     never."""
+
+
+@dataclass(frozen=True)
+class GumbelConfig(Checked, section="gumbel"):
+    """Gumbel AlphaZero: self-play with tree search, for games without hidden information."""
+
+    simulations: Annotated[Scheduled, between(2, 65_536)] = Schedule.read(
+        "0%:4,15%:16,50%:64 stepped"
+    )
+    """Simulations of a full search. More find better targets and take longer: start with few, as
+    values are poor at first."""
+    full_share: Annotated[float, above(0, 1)] = 0.25
+    """Share of decisions that are searched fully and give a policy target (playout cap
+    randomization). Higher has more policy targets, lower more outcomes for values."""
+    fast_simulations: Annotated[int, between(1, 65_536)] = 4
+    """Simulations of all other decisions, at most those of a full search."""
+    considered: Annotated[int, between(2, 4096)] = 16
+    """Actions that a full search considers at its root. Fewer are looked at more closely."""
+    c_scale: Annotated[float, above(0)] = 0.2
+    """Weight of values against the policy in searches. Higher makes improved policies sharper, and
+    trusts the value head more."""
+    epochs: Annotated[int, between(1, 100)] = 2
+    """Epochs over each rollout. More learns more per sample and takes longer."""
+    minibatch: Annotated[int, at_least(1)] = 1024
+    """Samples per optimizer step. Smaller makes more and noisier steps."""
+    lr: Annotated[Scheduled, at_least(0)] = Schedule.line(2e-3, 2e-4)
+    """Learning rate. Higher learns faster and becomes unstable sooner."""
+    gamma: Annotated[float, between(0, 1)] = 1.0
+    """Discount per decision, in the tree as well. Lower prefers early rewards."""
+    td_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.9)
+    """Lambda of value targets. 1: outcomes alone; lower mixes in more of the searches' values."""
+    value_weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(1.0)
+    """Weight of the value loss. Higher fits values faster at the policy's expense."""
+    max_grad_norm: Annotated[Scheduled, above(0)] = Schedule.constant(1.0)
+    """Gradients are clipped to this norm. Lower is more stable and slower."""
 
 
 @dataclass(frozen=True)

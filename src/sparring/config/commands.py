@@ -274,8 +274,8 @@ class ExploitConfig(Checked):
     from_policy: bool = False
     """Initialize the response with the policy's weights. Left out: with random weights."""
     algo: str = ""
-    """Algorithm of the response: ppo, dqn, sac, or a custom learner as module:factory. Left out:
-    that of --config, or ppo."""
+    """Algorithm of the response: ppo, dqn, sac, gumbel, or a custom learner as module:factory. Left
+    out: that of --config, or ppo."""
     seed: Seed = 0
     """Seed of the games and of the network's weights."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
@@ -390,7 +390,7 @@ class BenchTrainConfig(Checked):
     game: Positional[str]
     """The game to train on."""
     algo: str = ""
-    """The algorithm: ppo, dqn or sac. Left out: that of --config, or ppo."""
+    """The algorithm: ppo, dqn, sac or gumbel. Left out: that of --config, or ppo."""
     rounds: Annotated[int, at_least(1)] = 7
     """Measured rounds, each a rollout and its update. More makes medians more precise."""
     warm_up: Annotated[int, at_least(1)] = 2

@@ -7,7 +7,13 @@ from typing import Annotated
 
 from tyro.conf import Positional, Suppress, UseAppendAction
 
-from sparring.config.algorithms import DQNConfig, PPOConfig, ReplayConfig, SACConfig
+from sparring.config.algorithms import (
+    DQNConfig,
+    GumbelConfig,
+    PPOConfig,
+    ReplayConfig,
+    SACConfig,
+)
 from sparring.config.learning import (
     CollectConfig,
     DistributedConfig,
@@ -96,17 +102,19 @@ class TrainConfig(Checked):
     rewards: tuple[str, ...] = ()
     """Weights of reward parts as PART=WEIGHT or ROLE.PART=WEIGHT. Left out: the game's weights."""
     starts: tuple[str, ...] = ()
-    """Start positions as WHAT=WEIGHT. WHAT is usual, a file of positions, or a name that the game
-    knows. Left out: the game's usual start."""
+    """Start positions as WHAT=WEIGHT. WHAT is usual, random:6 (after 1 to 6 random moves), a file
+    of positions, or a name that the game knows. Left out: the game's usual start."""
     curriculum: str = ""
     """A TOML or JSON file with phases, which change opponents, rewards and start positions during
     the run."""
     phases: Annotated[tuple[str, ...], Suppress] = ()
     """The phases themselves, each as JSON; a TOML file has them as [[phases]]."""
     algo: Annotated[
-        str, one_of("ppo", "dqn", "sac", pattern=r"(.*:.*)?", placeholder="module:factory")
+        str,
+        one_of("ppo", "dqn", "sac", "gumbel", pattern=r"(.*:.*)?", placeholder="module:factory"),
     ] = "ppo"
-    """The algorithm: ppo, dqn (discrete actions), sac, or a custom learner as module:factory."""
+    """The algorithm: ppo, dqn (discrete actions), sac, gumbel (self-play with search, without
+    hidden cards), or a custom learner as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a custom learner as key=value."""
     roles: UseAppendAction[tuple[str, ...]] = ()
@@ -120,6 +128,7 @@ class TrainConfig(Checked):
     ppo: PPOConfig = PPOConfig()
     dqn: DQNConfig = DQNConfig()
     sac: SACConfig = SACConfig()
+    gumbel: GumbelConfig = GumbelConfig()
     replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()
     league: LeagueConfig = LeagueConfig()

@@ -83,7 +83,7 @@ def setting_named(word: str, algo: str = DEFAULT_ALGO) -> str:
     word: with or without a section or dashes: ppo.learning_rate, --learning-rate.
     """
     table, _, key = word.removeprefix("--").replace("-", "_").lower().rpartition(".")
-    algo = table if table in ("ppo", "dqn", "sac") else algo
+    algo = table if table in ("ppo", "dqn", "sac", "gumbel") else algo
     setting = _SETTINGS.get(key, "")
     if algo in ("dqn", "sac"):
         setting = REPLAY_NAMES.get(setting, setting)

@@ -22,7 +22,7 @@ from sparring.league.seating import read_lineups
 from sparring.schedule import Schedule
 
 LENGTHS = ("decisions", "episodes", "from", "to")
-SECTIONS = ("ppo", "dqn", "sac")
+SECTIONS = ("ppo", "dqn", "sac", "gumbel")
 KEYS = (
     *("name", *LENGTHS, "until", "opponents", "set", "starts", "rewards"),
     *(*SECTIONS, "clear_replay"),

@@ -12,6 +12,7 @@ from sparring import PLACED_LEARNERS
 from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
+from sparring.learn.gumbel import Gumbel
 from sparring.learn.learner import Learner
 from sparring.learn.memory import has_replay
 from sparring.learn.plan import CPU, Plan
@@ -65,6 +66,12 @@ def make_sac(plan: Plan) -> Learner:
     return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
 
 
+def make_gumbel(plan: Plan) -> Learner:
+    """Make Gumbel AlphaZero, whose games are on the host; its network may be on a GPU."""
+    pool, config = plan.native_pool(slots=1), plan.settings[0]
+    return Gumbel(pool, plan.collect, config, plan.net, **host_options(plan))
+
+
 def host_options(plan: Plan) -> dict[str, Any]:
     """Options of every learner on the host."""
     return {
@@ -110,7 +117,12 @@ def fused_games(plan: Plan) -> Games:
     return games
 
 
-LEARNERS: dict[str, Factory] = {"ppo": make_ppo, "dqn": make_dqn, "sac": make_sac}
+LEARNERS: dict[str, Factory] = {
+    "ppo": make_ppo,
+    "dqn": make_dqn,
+    "sac": make_sac,
+    "gumbel": make_gumbel,
+}
 """Factories by `algo`; a custom learner is module:factory."""
 
 

@@ -42,6 +42,8 @@ class Forward:
         """A faster pass without gradients, whose outputs are valid until the next call."""
         self.native: NativeNet | None = None
         """Native code of the network, if it is in use."""
+        self.native_grad = False
+        """Whether passes with gradients are native too: `NativeAutograd` makes the steps."""
         self.has_memory = bool(net.config.memory)
         self._mismatch = ""
         """How outputs of native passes differ from the network's."""
@@ -75,6 +77,8 @@ class Forward:
     def __call__(self, obs: Tensor) -> HeadOutputs:
         if self.lean and not torch.is_grad_enabled():
             return self.lean(obs)[0]
+        if self.native_grad and self.native:
+            return self.native.forward_with_grad(obs)
         on_device = obs.to(self.device, non_blocking=True)
         heads: HeadOutputs
         if not self.bf16:  # autocast alone costs 5 % of the time of a small batch

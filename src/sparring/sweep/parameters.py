@@ -14,7 +14,7 @@ from sparring.training.planning.algorithms import sections_of
 
 GAMES, STEPS, GROUPS, BF16 = "collect.games", "collect.steps", "collect.groups", "collect.bf16"
 BATCH, THREADS, WORKERS, DEVICE, POOL = "replay.batch", "threads", "workers", "device", "pool"
-MINIBATCH = {"ppo": "ppo.minibatch", "dqn": "dqn.minibatch"}
+MINIBATCH = {"ppo": "ppo.minibatch", "dqn": "dqn.minibatch", "gumbel": "gumbel.minibatch"}
 """By algorithm; DQN has minibatches in its mode rollouts."""
 CHANGES_LEARNING = frozenset({GAMES, STEPS, BATCH, *MINIBATCH.values()})
 """Parameters that change what is learned, not only how fast."""

@@ -74,7 +74,7 @@ def check_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
     """Raise an error if one network has action values and the other action probabilities."""
     if policy.is_value_based == by_value:
         return
-    holds, wanted, algos = "probabilities", "values", "ppo or sac"
+    holds, wanted, algos = "probabilities", "values", "ppo, gumbel or sac"
     if policy.is_value_based:
         holds, wanted, algos = "values", "probabilities", "dqn"
     raise ConfigError(

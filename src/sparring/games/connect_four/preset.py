@@ -13,6 +13,10 @@ PRESET: dict[str, Any] = {
         "entropy": "0%:2e-2,100%:5e-3",
     },
 }
+ALGOS: dict[str, dict[str, Any]] = {
+    "gumbel": {"starts": ("usual=1", "random:8=1"), "opponents": ("self=1",)}
+}
+"""Further settings by algorithm."""
 GPU_PRESET: dict[str, Any] = {
     "net": {"hidden": (512, 512, 256)},
     "collect": {"games": 8192},

@@ -15,6 +15,14 @@ ALGOS: dict[str, dict[str, Any]] = {
         "dqn": {"gamma": 1.0, "lr": "0%:1e-3,100%:1e-4", "epsilon": "0%:1,30%:0.05"},
         "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},
     },
+    "gumbel": {
+        # Play without mistakes visits few positions.
+        "starts": ("usual=1", "random:6=3"),
+        "opponents": ("self=1",),
+        "minutes": 1.0,
+        "collect": {"games": 128, "steps": 16},
+        "gumbel": {"minibatch": 512},
+    },
     "sac": {
         "sac": {"gamma": 1.0, "lr": 1e-3, "critic_lr": 1e-3, "temperature_lr": 1e-3},
         "replay": {"capacity": 200_000, "warmup": 2_000, "ratio": 8.0, "batch": 256},

@@ -1,5 +1,6 @@
 """Optimizer steps of PPO and behavior cloning in native code: forward, loss, backward, clip, Adam.
 
+`NativeAutograd` has native passes and Adam under a loss that torch computes.
 Rows are read in place. `backends.torch` is the reference, and runs where `Forward.why_torch` gives
 a reason; tests compare both. Sums have a fixed order: any number of threads gives the same bits.
 """
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from sparring.learn.backends import Loss, diverged
 from sparring.learn.demonstrations import Decisions, Places, unpacked
+from sparring.learn.forward import Forward
 from sparring.learn.minibatches import PLACE, Metrics, Minibatch
 from sparring.learn.plan import PPOHparams
 from sparring.learn.process_group import ProcessGroup, average
@@ -183,6 +185,42 @@ class NativeBackend:
         if rows > self._buffers.shape[1]:
             self._buffers = np.empty((2, rows, sum(self.native.net.heads.values())), np.float32)
         return self._buffers[0, :rows], self._buffers[1, :rows]
+
+    def tensors(self) -> dict[str, Tensor]:
+        return self.adam.tensors()
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None:
+        self.adam.load(tensors)
+
+
+class NativeAutograd:
+    """Native passes and Adam of one network, under a loss that torch computes from its heads."""
+
+    by_place = False
+
+    def __init__(self, forward: Forward, *, eps: float) -> None:
+        """Optimize a network that has native passes. eps: of Adam."""
+        assert forward.native
+        native, forward.native_grad = forward.native, True
+        self.metric_names: Sequence[str] = ()
+        self.packed = native.packed
+        self.adam = PackedAdam(
+            native.packed, eps=eps, native=native.work, on_change=native.mark_changed
+        )
+
+    def step(
+        self, minibatch: Minibatch, hparams: Any, loss: Loss, process_group: ProcessGroup
+    ) -> Metrics:
+        assert process_group.size == 1
+        self.packed.grad.zero_()
+        total, metrics = loss(minibatch.rows(), hparams)
+        total.backward()  # type: ignore[no-untyped-call]
+        self.adam.lr, norm, value = hparams.lr, math.nan, float(total.detach())
+        if math.isfinite(value):
+            norm = self.adam.clip_and_step(hparams.max_grad_norm)
+        if not math.isfinite(norm):
+            raise diverged(value, norm, hparams.lr)
+        return {**{name: one.detach() for name, one in metrics.items()}, "grad_norm": norm}
 
     def tensors(self) -> dict[str, Tensor]:
         return self.adam.tensors()

@@ -246,7 +246,7 @@ class ProfiledRun:
         config = self.config
         if self.has_replay:
             return "replay", "batch", config.replay.batch
-        if config.algo in ("ppo", "dqn"):
+        if config.algo in ("ppo", "dqn", "gumbel"):
             return config.algo, "minibatch", getattr(config, config.algo).minibatch
         return "", "", 0
 

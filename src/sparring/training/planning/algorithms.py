@@ -13,6 +13,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "ppo": ("ppo",),
     "dqn": ("dqn", "replay"),
     "sac": ("sac", "replay"),
+    "gumbel": ("gumbel",),
 }
 """The tables of settings that each of ours has; a learner of somebody's own has none of them."""
 OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))

@@ -61,7 +61,7 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
     if algo == "sac" and plan.settings[0].critic_norm:
         why = feature_unsupported_reason("native", "sac.critic_norm")
         return ComputePath(network, f"{name}, critics by torch", why)
-    if algo == "sac" and not plan.rules.box:
+    if algo == "gumbel" or (algo == "sac" and not plan.rules.box):
         return ComputePath(network, f"{name}, losses by torch")
     return ComputePath(network, name)
 

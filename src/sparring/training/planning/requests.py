@@ -87,6 +87,8 @@ def of_learner(
                 yield "win bonus", ask("win bonus", f"{algo}.win_bonus {bonus}")
     if learner == "pqn":
         yield "dqn.mode rollouts", ask("dqn.mode rollouts", f"dqn.mode {ROLLOUTS}")
+    if algo == "gumbel":
+        yield "algo gumbel", ask("algo gumbel", "algo gumbel", "use --algo ppo")
     if algo == "sac" and rules.box:
         yield "squashed actions", ask("squashed actions", "algo sac", "")
     switches = {
@@ -95,6 +97,8 @@ def of_learner(
         "collect.mirror": config.collect.mirror,
     }
     yield from ((name, ask(name, name)) for name, on in switches.items() if on)
+    if (groups := config.collect.groups) > 1:
+        yield "collect.groups", ask("collect.groups", f"collect.groups {groups}")
     if config.hindsight.relabels:
         yield "seen in hindsight", ask("seen in hindsight", "hindsight.on")
         if algo in REMEMBERS:

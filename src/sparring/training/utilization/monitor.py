@@ -140,7 +140,9 @@ class UtilizationMonitor:
             done.phases[name] = done.phases.get(name, 0.0) + spent
         for report in reports:
             stats = report.stats
-            done.rows += stats.get("learning/decisions", 0.0)
+            # A search steps a game for every position that it evaluates.
+            decisions = stats.get("learning/decisions", 0.0)
+            done.rows += stats.get("learning/evaluations", decisions)
             for role, (samples_name, steps_name, examples_name) in self._metrics.items():
                 samples = stats.get(samples_name, 0.0)
                 if not samples:
