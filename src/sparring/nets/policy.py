@@ -136,7 +136,8 @@ class Policy:
         self.check_searchable()
         squash = self.net.config.squash
         budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
-        return Search(rules or self.rules, evaluator_of(self), budget, squash=squash, **options)
+        evaluate = evaluator_of(self, options.get("threads", 1))
+        return Search(rules or self.rules, evaluate, budget, squash=squash, **options)
 
     @property
     def memory_bytes(self) -> int:

@@ -6,17 +6,22 @@ pool, or a state. So `Policy.decide` takes them as `roots`, and callers that hav
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
+from sparring.nets.custom import CustomNet
 from sparring.nets.net import POLICY, HeadOutputs, Net
 from sparring.nets.roots import Roots
+from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
 from sparring.search.search import Evaluate, Search, trees_for
@@ -29,6 +34,7 @@ class Searcher(Protocol):
     name: str
     rules: Rules
     net: Net
+    device: torch.device
     budget: Budget | None
     is_value_based: bool
 
@@ -73,11 +79,28 @@ def check_searchable(policy: Searcher) -> None:
         )
 
 
-def evaluator_of(policy: Searcher) -> Evaluate:
-    """Return the function that evaluates leaves: policy head and value of each row."""
+NATIVE: WeakKeyDictionary[Net, NativeNet] = WeakKeyDictionary()
+"""Native passes of networks that search; a network is packed once."""
 
+
+def forward_of(policy: Searcher, threads: int) -> Callable[[npt.NDArray[np.uint8]], HeadOutputs]:
+    """Return the fastest pass of a policy's network: a batch of a search may have few rows."""
+    net = policy.net
+    if isinstance(net, CustomNet) or native_unsupported_reason(net, policy.device):
+        return policy.heads
+    if net not in NATIVE:
+        NATIVE[net] = NativeNet(net, threads=threads, arithmetic=resolve_cpu(AUTO))
+    native = NATIVE[net]
+    return lambda rows: native.forward_heads(torch.from_numpy(rows))[0]
+
+
+def evaluator_of(policy: Searcher, threads: int = 1) -> Evaluate:
+    """Return the function that evaluates leaves: policy head and value of each row."""
+    forward = forward_of(policy, threads)
+
+    @torch.no_grad()
     def evaluate(rows: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
-        outputs = policy.heads(rows)
+        outputs = forward(rows)
         values = policy.net.unscaled_values(outputs)
         return outputs[POLICY].float().cpu().numpy(), values.float().cpu().numpy()
 
