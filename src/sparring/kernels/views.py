@@ -42,7 +42,13 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "f64": (torch.float64,),
     # Opaque bytes, and structs of numbers of one type.
     "Env<G>": (torch.uint8,),
+    "Setting<G>": (torch.uint8,),
     "SettingStorage<G>": (torch.uint8,),
+    "G": (torch.uint8,),
+    "Leaf<G>": (torch.uint8,),
+    "Node<G>": (torch.uint8,),
+    "Edge": (torch.uint8,),
+    "TreeHead": (torch.uint8,),
     "Legal<G>": (torch.int64,),
     "PendingTransition": (torch.int32,),
     "EpisodeSums": (torch.float32,),
@@ -54,7 +60,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "Moments": (torch.float64,),
 }
 """Tensor dtypes by pointer type."""
-FOLLOWED = ("cuda/", "core/")
+FOLLOWED = ("cuda/", "core/", "search/")
 """Folders whose headers declare views."""
 
 
@@ -104,7 +110,8 @@ class Interface:
 
     def _fields(self, struct: str) -> tuple[ViewField, ...]:
         if struct not in self._fields_by_struct:
-            start = re.search(rf"\bstruct {struct} {{", self._text)
+            name = struct.removesuffix("<G>")
+            start = re.search(rf"\bstruct {name} {{", self._text)
             if start is None:
                 raise SparringError(f"no header declares {struct}")
             lines = statements(self._text, start.end())
@@ -185,7 +192,8 @@ class Interface:
             lines += [f"static_assert(sizeof({name}{of}) == {n});" for of, n in sizes.items()]
             # Designated initializers must follow the order of the fields.
             in_order = ", ".join(f".{field.name} = {{}}" for field in fields)
-            lines.append(f"[[maybe_unused]] constexpr {name} k{name}InOrder{{{in_order}}};")
+            constant = f"k{name.removesuffix('<G>')}InOrder"
+            lines.append(f"[[maybe_unused]] constexpr {name} {constant}{{{in_order}}};")
         return "\nnamespace sparring {\n" + "\n".join(lines) + "\n}\n" if lines else ""
 
 
@@ -228,10 +236,9 @@ def statements(text: str, at: int) -> Iterator[str]:
 
 
 def parse_fields(declaration: str) -> list[ViewField]:
-    """Parse `const f32* value`, `int steps, games` or `SPARRING_VIEW RowsView rows`."""
-    found = re.fullmatch(
-        r"(?:const |SPARRING_VIEW )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", declaration.strip()
-    )
+    """Parse `const f32* value`, `int steps = 1, games` or `SPARRING_VIEW RowsView rows`."""
+    text = re.sub(r" = [^,]+", "", declaration.strip()).removeprefix("typename ")
+    found = re.fullmatch(r"(?:const |SPARRING_VIEW )?([\w:]+(?:<\w+>)?)(\*?) (\w+(?:, \w+)*)", text)
     if found is None:
         raise SparringError(f"a view or kernel declares {declaration.strip()!r}; keep it simpler")
     names: Sequence[str] = found[3].split(", ")

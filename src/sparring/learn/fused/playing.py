@@ -21,6 +21,7 @@ from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
+from sparring.kernels.views import KernelView
 from sparring.learn.acting import check_slot
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs, Stopwatch
@@ -59,6 +60,9 @@ class RoleActing:
 
 class FusedSelfPlay:
     """Self-play of one run or of all members of a population."""
+
+    graph_name = "rollout"
+    """Name of the graph of a rollout; another one is captured anew."""
 
     def __init__(
         self,
@@ -205,15 +209,36 @@ class FusedSelfPlay:
 
     def _act(self, step: int, rows: slice) -> None:
         """Run a forward pass per network for rows of a step, and sample their actions."""
-        rollout, view = self.rollout, self.kernels.view
-        at, count = rollout.at(step, rows), rows.stop - rows.start
-        if self.frozen:
-            self.frozen.look(rollout.obs[at], rollout.policy[step, rows], count // self.members)
+        rollout, view, at = self.rollout, self.kernels.view, self.rollout.at(step, rows)
+        self._look(step, rows)
         for acting_net in self.acting.values():
             acting_net.passing.read(rollout.obs[at])
             acting_net.passing.forward()
+        asked, answers = self._asked(step, rows), self._answers(at)
+        blocks = blocks_of(rows.stop - rows.start, self.block_rows)
+        for acting_net in self.acting.values():
+            fields = asked | acting_net.view_fields(rollout.role[step, rows])
+            self.kernels.draw(
+                blocks, 256, acting_net.heads, view("DecisionsView", **fields), answers
+            )
+        if self.frozen:
+            self.frozen.act(asked | self.acting[""].view_fields(None), answers, blocks)
+        if rollout.remembered is not None:
+            self._remember(rollout.obs[at], rollout.remembered[rows])
+
+    def _look(self, step: int, rows: slice) -> None:
+        """Start the forward pass of frozen opponents."""
+        if self.frozen:
+            rollout, count = self.rollout, rows.stop - rows.start
+            obs = rollout.obs[rollout.at(step, rows)]
+            self.frozen.look(obs, rollout.policy[step, rows], count // self.members)
+
+    def _asked(self, step: int, rows: slice) -> dict[str, Any]:
+        """Fields of `DecisionsView` for rows of a step."""
+        rollout, view = self.rollout, self.kernels.view
+        at, count = rollout.at(step, rows), rows.stop - rows.start
         epsilon = self.epsilon[rows] if self.epsilon is not None else None
-        asked: dict[str, Any] = {
+        return {
             "legal": rollout.legal[at],
             "policy": rollout.policy[step, rows],
             "learner": LEARNER,
@@ -228,23 +253,17 @@ class FusedSelfPlay:
             "first_row": rows.start,
             "step": step,
         }
-        answers = view(
+
+    def _answers(self, at: slice) -> KernelView:
+        """Where actions are written."""
+        rollout = self.rollout
+        return self.kernels.view(
             "SampledView",
             action=rollout.action[at],
             log_prob=rollout.log_prob[at],
             value=rollout.value[at],
             played=rollout.played if rollout.squash else None,
         )
-        blocks = blocks_of(count, self.block_rows)
-        for acting_net in self.acting.values():
-            fields = asked | acting_net.view_fields(rollout.role[step, rows])
-            self.kernels.draw(
-                blocks, 256, acting_net.heads, view("DecisionsView", **fields), answers
-            )
-        if self.frozen:
-            self.frozen.act(asked | self.acting[""].view_fields(None), answers, blocks)
-        if rollout.remembered is not None:
-            self._remember(rollout.obs[at], rollout.remembered[rows])
 
     def _remember(self, obs: Tensor, to: Tensor) -> None:
         """Write the new memory of the rows' seats [rows, numbers], of a shared network."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,7 +28,7 @@ from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.minibatches import check_configs, restored_after
-from sparring.learn.fused.playing import FusedSelfPlay
+from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
 from sparring.learn.fused.rollout import RoleDiscounts, keep_pending, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
@@ -74,7 +75,7 @@ class FusedPPO:
             check_configs(games, configs_of_role)
         relabeling = hindsight if hindsight and hindsight.relabels else None
         rows = collect.steps * games.each * games.rules.rows
-        self.playing = playing = FusedSelfPlay(
+        self.playing = playing = self.make_playing(
             games,
             collect,
             roles[-1].net if roles else net,
@@ -94,8 +95,8 @@ class FusedPPO:
         self.records = HindsightRecords(games, self.rollout, relabeling) if relabeling else None
         mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
         self.learners: dict[str, Update] = {
-            role: Update(
-                playing, acting_net, self.configs[role], records=self.records, mirrors=mirrors
+            role: self.make_update(
+                acting_net, self.configs[role], records=self.records, mirrors=mirrors
             )
             for role, acting_net in playing.acting.items()
         }
@@ -105,6 +106,14 @@ class FusedPPO:
         self.figures = Figures(self._measure, self.members)
         if terms := fused_heads(self.net, self.rollout, playing.formulas):
             self.put_terms(terms)
+
+    def make_playing(self, *args: Any, **options: Any) -> FusedSelfPlay:
+        return FusedSelfPlay(*args, **options)
+
+    def make_update(
+        self, acting_net: RoleActing, configs: Sequence[PPOConfig], **options: Any
+    ) -> Update:
+        return Update(self.playing, acting_net, configs, **options)
 
     @property
     def updates(self) -> int:
@@ -141,7 +150,7 @@ class FusedPPO:
         playing = self.playing
         playing.check_filled()
         shown = self.set_hparams([Moment(made, progress) for made in playing.decisions])
-        self._work("rollout", playing.play, whole=self.games.captures)
+        self._work(playing.graph_name, playing.play, whole=self.games.captures)
         busy = playing.watch.busy()
         playing.updates += 1
         playing.met = self.rollout.met.cpu().numpy().astype(np.int64)
@@ -285,7 +294,7 @@ class FusedPPO:
             *(column.by_place[front] for column in rollout.columns),
         ]
         with restored_after(kept):
-            self._work("free rollout", self.playing.act_again, whole=True)
+            self._work(f"free {self.playing.graph_name}", self.playing.act_again, whole=True)
         torch.cuda.synchronize()
         playing, found = self.playing, []
         for member in range(self.members):

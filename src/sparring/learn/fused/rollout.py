@@ -233,7 +233,8 @@ class FusedRollout:
         self.open[at] = torch.from_numpy(raw).to(self.open.device)
         for name in ("obs", "action", "log_prob", "value"):
             array = getattr(self, name)
-            array[at] = rows[name].to(array.device)
+            if name in rows:  # searches on the CPU keep no log-probabilities
+                array[at] = rows[name].to(array.device)
         self.legal[at] = legal_of(rows["mask"], self.legal.shape[1]).to(self.legal.device)
         for column in self.columns:
             to = column.by_place[at]

@@ -87,6 +87,18 @@ class PolicyLoss:
         counts: Tensor,
         dealt: Mapping[str, int],
     ) -> None:
+        views = self.views(number, rows, places, counts, dealt)
+        self.kernels.loss(self.grid, 256, self.heads, *views)
+
+    def views(
+        self,
+        number: int,
+        rows: Mapping[str, Tensor],
+        places: Tensor,
+        counts: Tensor,
+        dealt: Mapping[str, int],
+    ) -> tuple[KernelView, KernelView]:
+        """`MinibatchView` and `LossView` of a minibatch."""
         minibatch = self.kernels.view(
             "MinibatchView",
             picked=places,
@@ -108,7 +120,7 @@ class PolicyLoss:
             means=self.means[number],
             diverged=self.diverged,
         )
-        self.kernels.loss(self.grid, 256, self.heads, minibatch, loss)
+        return minibatch, loss
 
 
 class FusedTerm(Protocol):

@@ -55,12 +55,15 @@ class Update:
         *,
         records: HindsightRecords | None = None,
         mirrors: Sequence[Mirroring] = (),
+        loss: type[PolicyLoss] = PolicyLoss,
+        epsilon: float = EPSILON,
     ) -> None:
         """Allocate all arrays.
 
         acting_net: the network, and the role whose decisions it learns from.
         configs: one per member; every update reads them.
         records: for hindsight examples. mirrors: data augmentation.
+        loss: writes the gradients of a minibatch. epsilon: of Adam.
         """
         self.games, self.rollout, self.kernels = playing.games, playing.rollout, playing.kernels
         self.seeds, self.clock = playing.seeds, playing.clock
@@ -99,12 +102,12 @@ class Update:
         self.adam = FlatAdam(
             self.kernels,
             net,
-            epsilon=EPSILON,
+            epsilon=epsilon,
             stopped=self.stopped,
             diverged=self.diverged,
             plans=self.minibatches,
         )
-        self.loss = PolicyLoss(
+        self.loss = loss(
             self.kernels,
             self.learning,
             samples,
