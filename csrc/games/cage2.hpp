@@ -279,6 +279,10 @@ struct Game {
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal,
                          Rng& rng) const;
 
+  // cage2/hidden.hpp
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng);
+  SPARRING_FN void resample_last_move(Rng& rng);
+
 #if SPARRING_HOST
   static Spec spec(const Config& config);
   static std::vector<Stat> stats(const Config& config);
@@ -290,8 +294,6 @@ struct Game {
   void bounds(const Config& config, Bounds& bounds) const;
   const char* audit(const Config& config) const;
   bool ended(const Config& config) const { return steps >= config.max_steps; }
-  void resample_hidden(const Config& config, int me, Rng& rng);
-  void resample_last_move(Rng& rng);
 #endif
 };
 
@@ -300,5 +302,6 @@ struct Game {
 #include "games/cage2/blue.hpp"
 #include "games/cage2/bots.hpp"
 #include "games/cage2/describe.hpp"
+#include "games/cage2/hidden.hpp"
 #include "games/cage2/observation.hpp"
 #include "games/cage2/red.hpp"

@@ -12,12 +12,6 @@
 
 namespace sparring {
 
-template <class G>
-inline constexpr int kMaxLegalOf = G::kActions;
-template <class G>
-  requires requires { G::kMaxLegal; }
-inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
-
 // A root: an environment with its extra state, the number of its game, and the searched row.
 struct SearchRoot {
   const void* setting;  // Setting<G>

@@ -40,6 +40,13 @@ inline constexpr bool kStoresPositions =
       game.leave(config, extra);
     };
 
+// The most actions that are legal in a position.
+template <class G>
+inline constexpr int kMaxLegalOf = G::kActions;
+template <class G>
+  requires requires { G::kMaxLegal; }
+inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
+
 struct Edge {
   f32 prior;
   f32 mean;  // return of the node's mover
@@ -134,6 +141,21 @@ struct NodeValues {
   // The prior times the exponential of the bonus, at most the prior.
   SPARRING_FN f64 weight(const Edge& edge) const;
 };
+
+// Copies extra state, whose size is a multiple of 4. A GPU would copy it byte by byte.
+SPARRING_FN inline void copy_extra_state(u8* to, const u8* from, int bytes) {
+#if defined(__CUDA_ARCH__)
+  if (bytes % 8 == 0) {
+    SPARRING_FOR (int i = 0; i < bytes / 8; ++i)
+      reinterpret_cast<u64*>(to)[i] = reinterpret_cast<const u64*>(from)[i];
+  } else {
+    SPARRING_FOR (int i = 0; i < bytes / 4; ++i)
+      reinterpret_cast<u32*>(to)[i] = reinterpret_cast<const u32*>(from)[i];
+  }
+#else
+  copy_bytes(to, from, bytes);
+#endif
+}
 
 SPARRING_FN inline f64 exp_of(f64 x) { return x < -600 ? 0.0 : exp2_of(x * 1.4426950408889634); }
 SPARRING_FN inline f64 ln_of(f64 x) { return log2_of(x) * 0.6931471805599453; }
@@ -230,12 +252,16 @@ struct Tree {
     return true;
   }
 
-  // Writes the rows that the network evaluates.
+  // Writes row `r` of those that the network evaluates.
+  SPARRING_FN void observe_row(const Leaf<G>& leaf, const u8* leaf_extra, int r, u8* row) const {
+    call_observe(leaf.env.game, setting().config, options().row_count == 1 ? mover(leaf) : r, row,
+                 leaf_extra);
+  }
+
+  // Writes all rows that the network evaluates.
   SPARRING_FN void observe(const Leaf<G>& leaf, const u8* leaf_extra, u8* rows) const {
-    const int bytes = setting().shape.obs_bytes;
     for (int r = 0; r < options().row_count; ++r)
-      call_observe(leaf.env.game, setting().config, options().row_count == 1 ? mover(leaf) : r,
-                   rows + i64{r} * bytes, leaf_extra);
+      observe_row(leaf, leaf_extra, r, rows + i64{r} * setting().shape.obs_bytes);
   }
 
   // Takes the evaluation of a leaf: outputs of the policy head [row_count, head_width] and values
@@ -361,7 +387,7 @@ struct Tree {
   }
 
   SPARRING_FN void copy_extra(u8* to) const {
-    if (const int bytes = extra_bytes<G>(setting().config)) copy_bytes(to, extra(), bytes);
+    if (const int bytes = extra_bytes<G>(setting().config)) copy_extra_state(to, extra(), bytes);
   }
 
   SPARRING_FN void select_root(Leaf<G>& leaf, u8* leaf_extra) const {
@@ -523,6 +549,29 @@ struct Tree {
     return child;
   }
 
+  // Plays actions until the next decision: `apply_actions` without bots, whose code would be the
+  // largest part of a GPU's kernel. The rules are called in one place, so that they are inlined
+  // once.
+  SPARRING_FN Result play(Leaf<G>& leaf, u8* leaf_extra, Action* actions, f32* reward) const {
+    Env<G>& env = leaf.env;
+    Result result = result_into(reward, setting(), env.player);
+    for (u32 decisions_left = kMaxUnasked;; --decisions_left) {
+      step_rules(env, setting(), head().game, leaf_extra, actions, result);
+      if (result.over()) return result;
+      const Turn turn = find_turn(env, setting(), leaf_extra, leaf.legal);
+      if (turn == Turn::kPolicies) return result;
+      if (decisions_left == 0) {
+        result.stuck = true;
+        return result;
+      }
+      for (int r = 0; r < G::kRows; ++r) {
+        actions[r] = Action{};
+        if constexpr (kDiscrete<G>)
+          if (turn == Turn::kForced && env.game.seat(r) >= 0) actions[r] = leaf.legal[r].lowest();
+      }
+    }
+  }
+
   // Plays an edge in the leaf's environment and keeps the rewards in its child.
   SPARRING_FN Result play_edge(Leaf<G>& leaf, u8* leaf_extra, int parent, int edge,
                                int child) const {
@@ -532,10 +581,8 @@ struct Tree {
     } else {
       actions[head().row] = edges(parent)[edge].action();
     }
-    f32 reward[G::kMaxSeats * G::kRoles];
-    u16 skipped[G::kMaxSeats];
-    const Result result = apply_actions(leaf.env, setting(), head().game, leaf_extra, leaf.legal,
-                                        actions, reward, skipped);
+    f32 reward[G::kMaxSeats * G::kRoles]{};
+    const Result result = play(leaf, leaf_extra, actions, reward);
     Node<G>& n = node(child);
     const int role = node(parent).role;
     for (int seat = 0; seat < seats(); ++seat) n.reward[seat] = reward[seat * G::kRoles + role];
@@ -590,9 +637,8 @@ struct Tree {
     }
   }
 
-  // What the seat cannot see is drawn anew, so that no simulation knows it. Host only.
+  // What the seat cannot see is drawn anew, so that no simulation knows it.
   SPARRING_FN void resample_hidden(Leaf<G>& leaf) const {
-#if SPARRING_HOST && !defined(__CUDA_ARCH__)
     if constexpr (requires(G& game, Rng& draws) {
                     game.resample_hidden(setting().config, 0, draws);
                   }) {
@@ -601,7 +647,6 @@ struct Tree {
       Rng draws(~setting().seed, head().game, episode_of(leaf.simulation), Stream::kChance);
       leaf.env.game.resample_hidden(setting().config, mover(leaf), draws);
     }
-#endif
   }
 
   // Plays from the root with the chance of this simulation, as far as the tree reaches.
@@ -610,7 +655,6 @@ struct Tree {
     leaf.env.episode = episode_of(leaf.simulation);
     copy_extra(leaf_extra);
     resample_hidden(leaf);
-    find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
     for (int at = 0;;) {
       int child = edges(at)[edge].child();
       if (child == 0) child = add_child(at, edge);
