@@ -22,6 +22,7 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.run import flat
 from sparring.pools import cuda
 from sparring.pools.native import Pool
+from sparring.search import cuda as search
 
 pytest.importorskip("cuda.bindings", reason="needs the extra: pip install 'sparring[cuda]'")
 GAMES = sorted(_native.game_names())
@@ -113,6 +114,17 @@ def test_the_compiler_writes_into_nothing_that_python_shares() -> None:
 
 def test_a_pool_with_memory_compiles() -> None:
     assert pool_code("tic_tac_toe", 32) != pool_code("tic_tac_toe", 0)
+
+
+# One game of each kind: stored positions with extra state, chance and hidden parts, several seats,
+# several rows, continuous actions. Shogi takes minutes.
+@pytest.mark.parametrize("game", ["connect_four", "cage2", "signal", "rock_paper_scissors", "duel"])
+def test_searches_compile(game: str) -> None:
+    rules = Rules(game)
+    sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
+    code = ptx(search.SOURCE.format(name=game), sizes, exact=True)
+    for kernel in (b"begin_search", b"select_leaves", b"settle_leaves", b"decide_roots"):
+        assert kernel in code
 
 
 # Games differ for the learner in sizes alone, except that actions are discrete or continuous. Shogi

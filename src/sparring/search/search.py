@@ -52,6 +52,12 @@ class SearchConfig:
     gamma: float = 1.0
     """Discount between two decisions of a seat."""
 
+    def scaling(self, rules: Rules) -> tuple[bool, float]:
+        """Return whether values are rescaled, and their weight, in a game."""
+        if self.c_scale is not None:
+            return False, self.c_scale
+        return (False, 1.0) if rules.zero_sum else (True, 0.1)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -104,8 +110,7 @@ class Search:
         nodes = budget.simulations + 1 if budget.simulations else TIMED_NODES // trees
         self.max_simulations = max(nodes, 2) - 1
         check_tree_memory(rules, self.max_simulations, trees, self.config)
-        rescale = self.config.c_scale is None and not rules.zero_sum
-        scale = (0.1 if rescale else 1.0) if self.config.c_scale is None else self.config.c_scale
+        rescale, scale = self.config.scaling(rules)
         self.native = _native.make_search(
             rules.native,
             trees,
