@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+from typing import Any
+
 import pytest
 
 from sparring import Rules, new_state
@@ -174,3 +177,88 @@ def test_a_policy_draws_its_moves_if_sampled_is_set() -> None:
     assert len(openings("false")) == 1
     assert len(openings("true")) > 1
     assert openings("true") <= set(shogi.moves(new_state("shogi")))
+
+
+@pytest.fixture(scope="module")
+def policy() -> Any:
+    torch = pytest.importorskip("torch")
+    from sparring.config import NetConfig
+    from sparring.nets.mlp import Perceptron
+    from sparring.nets.policy import Policy
+
+    torch.manual_seed(0)
+    rules = Rules("shogi", {"skip_forced": 1})
+    return Policy(rules, Perceptron(rules, NetConfig(hidden=(8,))), name="mine")
+
+
+MATE = "position sfen 4k4/9/4P4/9/9/9/9/9/4K4 b G 1"
+"""G*5b mates."""
+
+
+def test_a_search_finds_a_mate(policy: Any) -> None:
+    assert best(talk(UsiServer(policy.searching("400/puct"), policy.rules), MATE, "go")) == "G*5b"
+
+
+@pytest.mark.parametrize("go", ["nodes 200", "nodes 5000 movetime 60000", "infinite"])
+def test_a_policy_searches_within_the_limits_of_go(policy: Any, go: str) -> None:
+    one = UsiServer(policy, policy.rules)
+    talk(one, "setoption name Simulations value 300")
+    told = talk(one, MATE, f"go {go}", *(["stop"] if go == "infinite" else []))
+    assert best(told) in shogi.moves(shogi.load_sfen(MATE.removeprefix("position sfen ")))
+    words = told[-2].split()
+    assert words[0] == "info"
+    assert int(words[words.index("nodes") + 1]) == (200 if "nodes 200" in go else 300)
+    assert {"depth", "nps", "time"} <= set(words)
+    assert words[words.index("pv") + 1] == best(told)
+    assert words[words.index("score") + 1] == "cp"
+
+
+def test_a_budget_of_the_player_holds_without_limits_and_is_an_option(policy: Any) -> None:
+    one = UsiServer(policy.searching(24), policy.rules)
+    assert "option name Simulations type spin default 24 min 0 max 1048575" in one.answer("usi")
+    assert " nodes 24 " in talk(one, "position startpos", "go btime 60000 wtime 60000")[0]
+    talk(one, "setoption name Simulations value 0")
+    assert one.answer("go")[0].startswith("info depth 1 score cp ")
+    assert "from 0 to 1048575" in one.answer("setoption name Simulations value x")[0]
+
+
+def test_the_line_of_a_search_is_legal(policy: Any) -> None:
+    told = talk(UsiServer(policy, policy.rules), "position startpos moves 7g7f", "go nodes 100")
+    line = told[0].split()
+    line = line[line.index("pv") + 1 :]
+    shogi.play(shogi.load_sfen(), "7g7f", *line)
+    assert len(line) > 1
+
+
+def test_a_search_in_a_thread_hears_stop(policy: Any) -> None:
+    sent: queue.SimpleQueue[str] = queue.SimpleQueue()
+    one = UsiServer(policy, policy.rules, send=sent.put)
+    assert talk(one, "isready", "position startpos", "go infinite") == ["readyok"]
+    assert sent.get(timeout=60).startswith("info depth ")
+    assert "send `stop` first" in one.answer("position startpos")[0]
+    assert one.answer("isready") == ["readyok"]
+    assert one.answer("stop") == []
+    assert drained(sent)[-1].split()[1] in shogi.moves(new_state("shogi"))
+    assert one.answer("stop") == []
+
+
+def drained(sent: queue.SimpleQueue[str]) -> list[str]:
+    return [sent.get() for _ in range(sent.qsize())]
+
+
+@pytest.mark.parametrize("last", ["gameover draw", "quit"])
+def test_a_search_that_nobody_waits_for_sends_no_move(policy: Any, last: str) -> None:
+    sent: queue.SimpleQueue[str] = queue.SimpleQueue()
+    one = UsiServer(policy, policy.rules, send=sent.put)
+    talk(one, "position startpos", "go infinite", last)
+    assert not [line for line in drained(sent) if line.startswith("bestmove")]
+
+
+def test_a_policy_that_cannot_search_says_why_and_plays(policy: Any) -> None:
+    from sparring.nets.policy import Policy
+
+    blind = Policy(policy.rules, policy.net, name="mine", meta={"values": False})
+    one = UsiServer(blind, policy.rules)
+    told, ready = one.answer("isready")
+    assert told.startswith("info string no search: mine has no values")
+    assert ready == "readyok"

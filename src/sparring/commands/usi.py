@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 
-from sparring.commands.shared.players import who_plays
+from sparring.commands.shared.players import who_plays, with_search
 from sparring.config.commands import UsiConfig
 from sparring.league.usi import GAME
 from sparring.league.usi.server import UsiServer
@@ -13,12 +14,20 @@ from sparring.league.usi.server import UsiServer
 
 def run(config: UsiConfig) -> int:
     """Answer lines until `quit` or the end of the input."""
-    (player,), rules = who_plays([config.player], GAME, config.set)
-    server = UsiServer(player, rules, seed=config.seed, sampled=config.sampled)
+    players, rules = who_plays([config.player], GAME, config.set)
+    (player,) = with_search(players, config.search)
+    one_at_a_time = threading.Lock()
+
+    def send(line: str) -> None:
+        with one_at_a_time:
+            print(line, flush=True)
+
+    server = UsiServer(player, rules, seed=config.seed, sampled=config.sampled, send=send)
     set_streams()
     while not server.finished and (line := sys.stdin.readline()):
         for reply in server.answer(line):
-            print(reply, flush=True)
+            send(reply)
+    server.wait()
     return 0
 
 

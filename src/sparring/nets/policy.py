@@ -125,6 +125,12 @@ class Policy:
         """Raise with the reason if the policy cannot search: no values, hidden cards, memory."""
         check_searchable(self)
 
+    def without_search(self) -> Policy:
+        """Return this policy with its network alone, under the same name."""
+        alone = copy.copy(self)
+        alone.budget = None
+        return alone
+
     def search(
         self, rules: Rules | None = None, *, budget: Budget | None = None, **options: Any
     ) -> Search:

@@ -51,10 +51,12 @@ def read_go(words: Sequence[str], seat: int) -> GoLimits:
 
 
 def read_numbers(words: Sequence[str]) -> dict[str, int]:
+    """Return the numbers of `go` by their words; negative ones, as of a lost clock, are 0."""
     given = {}
-    for word, number in zip(words, [*words[1:], ""], strict=True):
+    for at, word in enumerate(words):
         if word not in NUMBERS:
             continue
+        number = words[at + 1] if at + 1 < len(words) else ""
         digits = number.lstrip("-")
         if not (digits.isascii() and digits.isdecimal()):
             raise ConfigError(f"go {word} needs a number, not {number[:20]!r}")

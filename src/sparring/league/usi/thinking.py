@@ -1,0 +1,113 @@
+"""A search for one USI `go`: info lines as engines print them, and the move; stops when told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sparring.games import State, shogi
+from sparring.games.shogi.protocol import centipawns
+from sparring.league.usi.clock import GoLimits
+from sparring.search.budget import GUMBEL, MAX_SIMULATIONS, PUCT, Budget
+from sparring.search.search import TIMED_NODES, Found, Search
+
+if TYPE_CHECKING:
+    from sparring.nets.policy import Policy
+
+FIRST_ROUND, GROWTH = 64, 4
+"""Simulations of the first search until `stop`, and how many times as many the next one has."""
+TRIAL = 16
+"""Simulations of a first search by which the speed is known, as sequential halving needs its number
+of simulations beforehand."""
+USED = 0.9
+"""Part of the time that is left for which simulations are planned."""
+
+
+def budget_for(own: Budget | None, most: int, limits: GoLimits) -> Budget | None:
+    """Return the budget of a `go`: the smallest of all limits; None without any.
+
+    own: time and rule of the player. most: simulations by option; 0: no limit.
+    """
+    simulations = min(filter(None, (most, limits.simulations)), default=0)
+    times = (own.seconds if own else 0.0, limits.seconds)
+    seconds = min(filter(None, times), default=0.0)
+    if limits.until_stop:
+        simulations, seconds = simulations or TIMED_NODES - 1, 0.0
+    if not (simulations or seconds):
+        return None
+    rule = own.rule if own else PUCT if limits.until_stop else GUMBEL
+    return Budget(min(simulations, MAX_SIMULATIONS), seconds, rule)
+
+
+class Thinking:
+    """A search that may run in a thread of its own."""
+
+    def __init__(
+        self, policy: Policy, state: State, budget: Budget, *, seed: int, noise: bool, rounds: bool
+    ) -> None:
+        """Allocate the tree. rounds: larger and larger searches, for what ends at `stop`."""
+        self.state, self.budget, self.rounds = state, budget, rounds
+        self.search: Search = policy.search(state.rules, budget=budget, seed=seed, noise=noise)
+        self.stopped = threading.Event()
+        self.done = self.dropped = False
+        """The move is found; nobody waits for it any more."""
+        self.started = time.monotonic()
+        self.simulations = 0
+        """Of all rounds."""
+        self.action, self._most = -1, -1
+
+    def stop(self) -> None:
+        """End the search; what it found so far is its answer. For another thread."""
+        self.stopped.set()
+        self.search.halted = True
+
+    def run(self) -> Iterator[str]:
+        """Search; yield an info line after every round."""
+        for simulations in self._sizes():
+            found = self.search.from_state(self.state, simulations=simulations)
+            made = int(found.simulations[0])
+            self.simulations += made
+            if made > self._most:  # a round that was cut short knows less than the one before
+                self.action, self._most = int(found.action[0]), made
+                yield self._info(found)
+            if self.stopped.is_set():
+                return
+
+    def _sizes(self) -> Iterator[int]:
+        """Yield the simulations of every round."""
+        most, size = self.search.max_simulations, FIRST_ROUND
+        if not self.budget.simulations and self.budget.rule == GUMBEL:
+            yield TRIAL
+            passed = time.monotonic() - self.started
+            left = max(self.budget.seconds - passed, 0.0)
+            self.search.budget = replace(self.budget, seconds=left or 1e-3)
+            planned = int(self.simulations / passed * left * USED)
+            yield from [min(planned, most)] if planned > TRIAL else []
+            return
+        while self.rounds and size < most:
+            yield size
+            size *= GROWTH
+        yield most
+
+    def _info(self, found: Found) -> str:
+        seconds = max(time.monotonic() - self.started, 1e-3)
+        line = moves_of(self.state, self.search.line())
+        return (
+            f"info depth {len(line)} score cp {centipawns(float(found.value[0]))} "
+            f"time {round(1000 * seconds)} nodes {self.simulations} "
+            f"nps {round(self.simulations / seconds)} pv {' '.join(line)}"
+        )
+
+
+def moves_of(state: State, actions: list[int]) -> list[str]:
+    """Return the actions of a line as USI moves."""
+    state, moves = state.clone(), []
+    for action in actions:
+        if state.over:
+            break
+        moves.append(shogi.usi(state, action))
+        state.apply(action)
+    return moves
