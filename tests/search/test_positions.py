@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import random
 from collections.abc import Iterator
 
@@ -11,6 +12,11 @@ import pytest
 from reference.connect_four import Board
 from search.positions import Position, keeps_value, line_of, pools, positions, read_line
 from search.solver import (
+    COUNT,
+    EARLY,
+    PER_PLY,
+    PLIES,
+    STAND_INS,
     TABLE_BITS,
     Solver,
     board_of,
@@ -85,9 +91,15 @@ def test_every_position_of_connect_four_tells_moves_apart() -> None:
         assert not all(kept)
 
 
-def test_positions_of_connect_four_differ() -> None:
+def test_positions_of_connect_four_differ_and_are_spread_over_plies() -> None:
     found = positions("connect_four")
-    assert len({board_of(position.moves) for position in found}) == len(found)
+    assert len({board_of(position.moves) for position in found}) == len(found) == COUNT
+    counts = collections.Counter(len(position.moves) for position in found)
+    wanted = {ply: EARLY.get(ply, PER_PLY) for ply in PLIES if ply not in STAND_INS}
+    assert {ply: counts[ply] for ply in wanted} == wanted
+    more = [counts[ply] for ply in STAND_INS]
+    assert min(more) > PER_PLY
+    assert max(more) - min(more) <= 1
 
 
 def test_the_empty_board_is_won_by_the_middle_alone() -> None:
