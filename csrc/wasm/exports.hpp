@@ -9,6 +9,7 @@
 #include "core/state.hpp"
 #include "wasm/describe.hpp"
 #include "wasm/network.hpp"
+#include "wasm/search.hpp"
 
 #define SPARRING_EXPORT(name) extern "C" __attribute__((export_name(#name)))
 
@@ -33,6 +34,7 @@ SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
   using OneState = sparring::State<G>;                                                             \
   using OneConfig = G::Config;                                                                     \
   using OneNetwork = sparring::Network<sparring::kDiscrete<G>>;                                    \
+  using OneSearch = sparring::ModuleSearch<G>;                                                     \
   /* What the module is, as JSON: sizes, fields of the state with their places. */                 \
   SPARRING_EXPORT(describe) const char* one_describe() {                                           \
     return sparring::said(sparring::describe_module<G>());                                         \
@@ -124,9 +126,46 @@ SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
     return network->probabilities(mask);                                                           \
   }                                                                                                \
   SPARRING_EXPORT(network_draw)                                                                    \
-  const float* network_draw(OneNetwork* network, const sparring::u8* mask, int greedy,             \
+  const float* network_draw(OneNetwork* network, const sparring::u8* mask, float temperature,      \
                             unsigned seed_low, unsigned seed_high, unsigned row, unsigned episode, \
                             unsigned drawn) {                                                      \
-    return network->draw(mask, greedy, sparring::u64{seed_high} << 32 | seed_low, row, episode,    \
-                         drawn);                                                                   \
+    return network->draw(mask, temperature, sparring::u64{seed_high} << 32 | seed_low, row,        \
+                         episode, drawn);                                                          \
+  }                                                                                                \
+  /* The state is copied; the network has to stay. */                                              \
+  SPARRING_EXPORT(search_new)                                                                      \
+  OneSearch* search_new(const OneState* state, OneNetwork* network,                                \
+                        const sparring::SearchWish* wish) {                                        \
+    return new OneSearch(*state, *network, *wish);                                                 \
+  }                                                                                                \
+  SPARRING_EXPORT(search_free) void search_free(OneSearch* search) { delete search; }              \
+  /* Makes so many simulations, or those that are left; returns how many are left then. */         \
+  SPARRING_EXPORT(search_run) int search_run(OneSearch* search, int count) {                       \
+    return search->run(count);                                                                     \
+  }                                                                                                \
+  SPARRING_EXPORT(search_simulations) int search_simulations(const OneSearch* search) {            \
+    return search->simulations();                                                                  \
+  }                                                                                                \
+  SPARRING_EXPORT(search_nodes) int search_nodes(const OneSearch* search) {                        \
+    return search->nodes();                                                                        \
+  }                                                                                                \
+  /* Length of the next three arrays: actions, or those that were drawn from a box. */             \
+  SPARRING_EXPORT(search_choices) int search_choices(const OneSearch* search) {                    \
+    return search->choices();                                                                      \
+  }                                                                                                \
+  SPARRING_EXPORT(search_visits) const int* search_visits(const OneSearch* search) {               \
+    return search->visits();                                                                       \
+  }                                                                                                \
+  SPARRING_EXPORT(search_q) const float* search_q(const OneSearch* search) { return search->q(); } \
+  SPARRING_EXPORT(search_policy) const float* search_policy(const OneSearch* search) {             \
+    return search->policy();                                                                       \
+  }                                                                                                \
+  /* Expected return of the seat to move. Call it first: it fills the three arrays. */             \
+  SPARRING_EXPORT(search_value) float search_value(OneSearch* search) { return search->value(); }  \
+  SPARRING_EXPORT(search_action) const float* search_action(OneSearch* search) {                   \
+    return search->action();                                                                       \
+  }                                                                                                \
+  /* Writes the actions that are expected to follow; returns how many. */                          \
+  SPARRING_EXPORT(search_line) int search_line(OneSearch* search, int* out, int most) {            \
+    return search->line(out, most);                                                                \
   }

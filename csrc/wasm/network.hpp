@@ -318,6 +318,9 @@ class Network {
     return outputs_.data();
   }
 
+  int width() const { return width_; }  // numbers of the policy head
+  bool squash() const { return squash_; }
+
   // Of the row that was answered last: one per action, exactly 0 for those that are not legal.
   const f32* probabilities(const u8* mask) {
     Rng none(0, 0, 0, Stream::kSampling);
@@ -334,12 +337,15 @@ class Network {
     return shares_.data();
   }
 
-  // What is played there: an action's number, or the numbers of a box within -1..1.
-  const f32* draw(const u8* mask, bool greedy, u64 seed, u32 row, u32 episode, u32 drawn) {
-    greedy = greedy || by_value_;
+  // What is played there: an action's number, or the numbers of a box within -1..1. Logits are
+  // divided by the temperature; 0: the best action.
+  const f32* draw(const u8* mask, f32 temperature, u64 seed, u32 row, u32 episode, u32 drawn) {
+    const bool greedy = temperature <= 0 || by_value_;
     if constexpr (kDiscreteActions) {
       Rng rng(seed, row, episode, Stream::kSampling, drawn);
-      const Drawn chosen = draw_masked(outputs_.data(), mask, actions_, greedy, rng);
+      for (int a = 0; a < actions_; ++a)
+        shares_[at(a)] = greedy ? outputs_[at(a)] : outputs_[at(a)] / temperature;
+      const Drawn chosen = draw_masked(shares_.data(), mask, actions_, greedy, rng);
       action_[0] = static_cast<f32>(chosen.action);
     } else {
       Rng rng(seed, row, episode, Stream::kSampling, drawn * gaussian_draws(box_));

@@ -190,10 +190,62 @@ class WasmNetwork:
         self, *, greedy: bool = False, seed: int = 0, row: int = 0, episode: int = 0, step: int = 0
     ) -> np.ndarray:
         where = (signed(seed % 2**32), signed(seed >> 32), row, episode, step)
+        temperature = 0.0 if greedy else 1.0
         address = self.module.call(
-            "network_draw", self.handle, self.module.mask, int(greedy), *where
+            "network_draw", self.handle, self.module.mask, temperature, *where
         )
         return self.module.floats(address, self.about["box"] or 1)
+
+
+class WasmSearch:
+    """What Search of app/engine/search.js is."""
+
+    def __init__(self, state: WasmState, network: WasmNetwork, row: int, **wish: Any) -> None:
+        self.module, self.rules = state.module, state.rules
+        room = self.module.put(packed_wish(row=row, **wish))
+        self.handle = self.module.call("search_new", state.handle, network.handle, room)
+        self.module.call("release", room)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        return self.module.call(f"search_{name}", self.handle, *arguments)
+
+    def free(self) -> None:
+        self.call("free")
+
+    def run(self, count: int) -> int:
+        return self.call("run", count)
+
+    def found(self) -> dict[str, Any]:
+        value, width = self.call("value"), self.call("choices")
+        visits = self.module.read(self.call("visits"), 4 * width)
+        line = self.call("line", self.module.numbers, 256)
+        return {
+            "value": value,
+            "visits": np.frombuffer(visits, np.int32),
+            "q": self.module.floats(self.call("q"), width),
+            "policy": self.module.floats(self.call("policy"), width),
+            "action": self.module.floats(self.call("action"), self.rules.box or 1),
+            "line": np.frombuffer(self.module.read(self.module.numbers, 4 * line), np.int32),
+            "simulations": self.call("simulations"),
+            "nodes": self.call("nodes"),
+        }
+
+
+def packed_wish(
+    *,
+    row: int,
+    simulations: int,
+    rule: int,
+    noise: bool = False,
+    seed: int = 0,
+    rescale: bool,
+    **settings: float,
+) -> bytes:
+    """As SearchWish of csrc/wasm/search.hpp lies in memory."""
+    counts = [settings[name] for name in ("considered", "width", "samples")]
+    whole = np.array([row, simulations, rule, noise, rescale, *counts], "<i4")
+    scales = [settings[name] for name in ("c_visit", "c_scale", "c_puct", "gamma")]
+    return whole.tobytes() + np.array(scales, "<f4").tobytes() + np.array([seed], "<u8").tobytes()
 
 
 def signed(bits: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -110,7 +110,6 @@ class Search:
         nodes = budget.simulations + 1 if budget.simulations else TIMED_NODES // trees
         self.max_simulations = max(nodes, 2) - 1
         check_tree_memory(rules, self.max_simulations, trees, self.config)
-        rescale, scale = self.config.scaling(rules)
         self.native = _native.make_search(
             rules.native,
             trees,
@@ -119,14 +118,7 @@ class Search:
             open_cards=open_cards,
             rule=RULES.index(budget.rule),
             nodes=self.max_simulations + 1,
-            considered=self.config.considered,
-            width=self.config.width,
-            samples=self.config.samples,
-            c_visit=self.config.c_visit,
-            c_scale=scale,
-            c_puct=self.config.c_puct,
-            gamma=self.config.gamma,
-            rescale=rescale,
+            **tree_settings(rules, self.config),
             noise=noise,
             squash=squash,
         )
@@ -183,6 +175,13 @@ class Search:
         action = numbers[np.arange(roots), chosen] if box else chosen
         made = np.array([self.native.simulations(tree) for tree in range(roots)], np.int32)
         return Found(action, policy, value, visits, q, made, numbers)
+
+
+def tree_settings(rules: Rules, config: SearchConfig | None = None) -> dict[str, Any]:
+    """Return the settings of native trees for a game."""
+    config = config or SearchConfig()
+    rescale, scale = config.scaling(rules)
+    return {**asdict(config), "c_scale": scale, "rescale": rescale}
 
 
 def check_searchable(rules: Rules, *, open_cards: bool = False) -> None:

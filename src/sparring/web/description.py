@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from sparring import _native
-from sparring.errors import SparringError
+from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules, game_names
+from sparring.nets.levels import LEVELS
+from sparring.search.search import check_searchable, tree_settings
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
@@ -33,6 +35,8 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
         "ends": list(rules.ends),
         "hides": rules.hides,
         "chance": rules.chance,
+        "search": search_settings(rules),
+        "levels": {number: level._asdict() for number, level in LEVELS.items()},
         "runs": [list(run) for run in rules.runs],
         "blocks": [
             {"name": b.name, "first": b.first, "rows": b.rows, "columns": list(b.columns)}
@@ -51,6 +55,15 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
             for field in rules.fields.values()
         ],
     }
+
+
+def search_settings(rules: Rules) -> dict[str, Any] | None:
+    """Return the settings of a game's trees; None if it cannot be searched."""
+    try:
+        check_searchable(rules)
+    except ConfigError:
+        return None
+    return tree_settings(rules)
 
 
 MODULES = Path(_native.__file__).parent / "wasm"

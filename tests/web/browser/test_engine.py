@@ -30,7 +30,7 @@ async ({ game, packed, seed, steps }) => {
     for (let row = 0; row < rules.rows; ++row) {
       const { probabilities, value, mean = [] } = network.answer(state, row);
       answers.push([...probabilities, ...mean, value]);
-      actions.push(network.action(state, row, { greedy: false, seed, step }));
+      actions.push(network.action(state, row, { temperature: 1, seed, step }));
     }
     said.push({ actions, answers, saved: Array.from(state.save()) });
     state.apply(...actions);

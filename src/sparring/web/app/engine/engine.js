@@ -12,10 +12,11 @@ const READERS = {
 };
 
 export class Engine {
-  // `rules` is the description of the game and its flags by src/sparring/web/description.py.
-  constructor(instance, rules) {
+  // `rules` is the description of the game and its flags by src/sparring/web/description.py; `wasm`
+  // are the module's bytes, for a worker that plays the same game.
+  constructor(instance, rules, wasm = null) {
     this.native = instance.exports;
-    this.rules = rules;
+    Object.assign(this, { rules, wasm });
     this.about = JSON.parse(this.text(this.native.describe()));
     const config = fromBase64(rules.config);
     if (config.length !== this.about.config_bytes) {
@@ -42,7 +43,7 @@ export class Engine {
       wasi_snapshot_preview1: new Proxy({}, { get: () => nothing }),
     });
     instance.exports._initialize();
-    engine = new Engine(instance, rules);
+    engine = new Engine(instance, rules, wasm);
     return engine;
   }
 
@@ -198,6 +199,15 @@ export class State {
     const saved = this.engine.bytes(room, size).slice();
     native.release(room);
     return saved;
+  }
+
+  // Replaces the position by one that `save` returned.
+  load(saved) {
+    const { native } = this.engine;
+    const room = this.engine.put(saved);
+    const wrong = this.engine.text(native.state_load(this.handle, room, saved.length));
+    native.release(room);
+    if (wrong) throw new Error(`${this.rules.name}: ${wrong}`);
   }
 
   setUp(numbers) {

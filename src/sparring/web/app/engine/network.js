@@ -6,9 +6,9 @@ const VERSION = 1;
 const NEW_LINE = 10;
 
 export class Network {
-  // `about` is the line of JSON in front of the numbers.
-  constructor(engine, about, handle) {
-    Object.assign(this, { engine, about, handle, name: about.name });
+  // `about` is the line of JSON in front of the numbers, `packed` all bytes.
+  constructor(engine, about, handle, packed) {
+    Object.assign(this, { engine, about, handle, packed, name: about.name });
     this.width = about.box ? 2 * about.box : about.actions;
   }
 
@@ -20,7 +20,7 @@ export class Network {
     checkFits(about, engine.rules);
     const body = all.subarray(all.indexOf(NEW_LINE) + 1);
     const handle = engine.native.network_new(engine.put(body), body.length / 4);
-    return new Network(engine, about, handle);
+    return new Network(engine, about, handle, all);
   }
 
   free() {
@@ -51,9 +51,10 @@ export class Network {
     };
   }
 
-  // What it plays: a number, or an array of them. The same seed and step draw what
-  // `Policy.action` draws in Python.
-  action(state, row = 0, { greedy = true, seed = 0, step = 0 } = {}) {
+  // What it plays: a number, or an array of them. `temperature` 0: its best action, 1: drawn from
+  // its probabilities, above 1: more freely. The same seed and step draw what `Policy.action` draws
+  // in Python.
+  action(state, row = 0, { temperature = 0, seed = 0, step = 0 } = {}) {
     const { engine, about } = this;
     this.ask(state, row);
     const bits = BigInt.asUintN(64, BigInt(seed));
@@ -61,7 +62,7 @@ export class Network {
     const where = engine.native.network_draw(
       this.handle,
       engine.mask,
-      greedy ? 1 : 0,
+      temperature,
       low,
       high,
       0, // the number of a row that is alone, and its episode: as in Python
