@@ -15,6 +15,7 @@ from urllib.parse import quote
 from sparring import trusted
 from sparring.config.tools import ServeConfig
 from sparring.errors import ConfigError, warn
+from sparring.search.budget import Budget
 from sparring.store.files import read_regular
 from sparring.store.folders import RUNS
 
@@ -56,6 +57,8 @@ def run(config: ServeConfig) -> int:
             batch=config.batch,
             wait_ms=config.wait_ms,
             states=config.states,
+            search=config.search,
+            max_search=config.max_search,
         )
     socket = listen(config.host, config.port)
     port = int(socket.getsockname()[1])
@@ -74,9 +77,12 @@ def run(config: ServeConfig) -> int:
 
 
 def check_api(config: ServeConfig) -> None:
-    given = [f"--{name}" for name in ("agent", "fallback", "states") if getattr(config, name)]
+    only_api = ("agent", "fallback", "states", "search")
+    given = [f"--{name}" for name in only_api if getattr(config, name)]
     if given and not config.api:
         raise ConfigError(f"{given[0]} needs --api")
+    if config.search:
+        Budget.parse(config.search)
 
 
 def token_for(config: ServeConfig) -> tuple[str, bool]:

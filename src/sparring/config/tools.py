@@ -290,6 +290,11 @@ class ServeConfig(Checked):
     batch: Annotated[int, between(1, 4096)] = 64
     """With --api: largest number of requests in one forward pass. Higher answers more requests per
     second."""
+    search: str = ""
+    """With --api: tree search behind every action: simulations (64), a time (500ms), or with
+    another rule (800/puct). Requests need a state or a replay then. Left out: as requests ask."""
+    max_search: Annotated[int, between(0, 1_000_000)] = 1600
+    """With --api: most simulations that a request may ask for. 0: none."""
     wait_ms: Annotated[float, between(0.0, 1000.0)] = 1.0
     """With --api: how long a request waits for others to share a forward pass, once several arrive
     at a time. Higher makes larger batches and slower answers."""

@@ -87,6 +87,14 @@ class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
         int,
         Meta(ge=0, le=1000, description="Number of most probable actions to return."),
     ] = 5
+    search: Annotated[
+        int | str | None,
+        Meta(
+            description="With state or replay: a tree search of so many simulations (64), or of a "
+            'time ("500ms"), or by another rule ("800/puct"). 0: none. Default: the server\'s '
+            "--search."
+        ),
+    ] = None
 
     @property
     def input_key(self) -> str:
@@ -94,7 +102,7 @@ class ActRequest(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def has_state(self) -> bool:
-        """Whether there is a position, which bots need."""
+        """Whether there is a position, which bots and searches need."""
         return self.input_key in ("state", "replay")
 
 

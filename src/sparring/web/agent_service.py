@@ -32,6 +32,7 @@ from sparring.web.openapi import (
 )
 from sparring.web.responses import read_json, run_in_thread
 from sparring.web.runs_folder import RunsFolder
+from sparring.web.searches import Searches
 
 if TYPE_CHECKING:
     from sparring.web.inference import InferenceQueue
@@ -49,6 +50,8 @@ class AgentService:
         batch: int = 64,
         wait_ms: float = 1.0,
         states: bool = False,
+        search: str = "",
+        max_search: int = 1600,
     ) -> None:
         """Load nothing yet.
 
@@ -57,9 +60,11 @@ class AgentService:
         batch, wait_ms: see `InferenceQueue`.
         states: accept serialized states. The rules check them only in part, so malicious ones can
             crash the server: only for trusted programs.
+        search, max_search: see `Searches`.
         """
         self.agents = AgentCache(folder, agent)
         self.fallback, self.states = fallback, states
+        self.searches = Searches(search, max_search)
         self._queue = (batch, wait_ms)
         self._inference: InferenceQueue | None = None
 
@@ -102,13 +107,16 @@ class AgentService:
             if not self.fallback:
                 raise
             return await self._fall_back(request, name, one_line(wrong))
-        policy = agent.policy
+        policy, budget = agent.policy, self.searches.budget_of(request)
         if request.sampled and policy.is_value_based:
             raise ConfigError(f"{name} learned values of actions (DQN); leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
         decision = await read_position(request, make_decision, request, policy.rules, row_bytes)
         if decision.state is not None:
             policy.check_fits(decision.state.rules)
+        if budget is not None:
+            found = await self.searches.answer(policy, decision, request, budget)
+            return self._response(name, agent, found)
         return await self._infer(name, agent, decision, request)
 
     async def _infer(
@@ -117,11 +125,15 @@ class AgentService:
         from sparring.web.inference import BatchItem
 
         outputs = await self.inference.answer(agent.policy, BatchItem(decision, request))
-        rules = agent.policy.rules
-        probabilities = [
-            ActionProbability(action, rules.action_name(action), probability)
+        outputs["probabilities"] = [
+            ActionProbability(action, agent.policy.rules.action_name(action), probability)
             for action, probability in outputs.pop("probabilities", ())
         ]
+        return self._response(name, agent, outputs)
+
+    def _response(self, name: str, agent: LoadedAgent, outputs: dict[str, Any]) -> ActResponse:
+        rules = agent.policy.rules
+        probabilities = outputs.pop("probabilities")
         return ActResponse(
             name=action_label(rules, outputs["action"]),
             player=name,

@@ -19,6 +19,20 @@ class ActionProbability(Struct):
     action: int
     name: str
     probability: float
+    visits: Annotated[int, Meta(description="Simulations that tried it.")] | UnsetType = UNSET
+    value: (
+        Annotated[float | None, Meta(description="Mean return of those; null: not tried.")]
+        | UnsetType
+    ) = UNSET
+
+
+class SearchSummary(Struct):
+    """A tree search behind an action."""
+
+    budget: Annotated[str, Meta(description="As the request gave it.")]
+    simulations: Annotated[int, Meta(description="Those that were made.")]
+    network_value: Annotated[float, Meta(description="Expected return without the search.")]
+    line: Annotated[list[str], Meta(description="Expected actions, the chosen one first.")]
 
 
 class ActResponse(Struct):
@@ -43,6 +57,7 @@ class ActResponse(Struct):
     mean: list[float] | UnsetType = UNSET
     spread: list[float] | UnsetType = UNSET
     why: Annotated[str, Meta(description="Why the bot answered.")] | UnsetType = UNSET
+    search: SearchSummary | UnsetType = UNSET
 
 
 class HealthResponse(Struct):
@@ -105,12 +120,14 @@ OPERATIONS = (
                 "sampled": True,
                 "seed": 7,
             },
+            "search": {"replay": {"game": "tic_tac_toe", "actions": [4, 0]}, "search": 32},
         },
         {
             400: "The body is not JSON.",
             403: "A state, but the server was started without --states.",
             415: "The content type is not application/json.",
-            422: "The request does not fit the game: sizes, an illegal action, no legal action.",
+            422: "The request does not fit the game: sizes, an illegal action, no legal action; or "
+            "its search is larger than the server allows.",
             503: "The player is missing or damaged, and there is no fallback.",
         },
     ),
