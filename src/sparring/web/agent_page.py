@@ -45,6 +45,7 @@ def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str
         "wasm": compress(wasm_file(game).read_bytes()),
         "network": compress(network),
         "script": start_script(game),
+        "worker": bundle((APP / "engine" / "worker.js").read_text("utf-8")),
         "style": styles_of(game),
         "about": json.dumps(about, ensure_ascii=False).replace("<", "\\u003c"),
     }
@@ -81,6 +82,7 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
             "minutes": meta["seconds"] / 60 if "seconds" in meta else None,
             "kind": header["kind"],
             "parameters": header["parameters"],
+            "searchable": bool(header["values"]) and not header["by_value"],
             "strength": strength and strength.value,
             "measure": strength and strength.measure,
         },
@@ -133,13 +135,17 @@ def inline_imports(file: Path) -> str:
 
 
 def content_policy(scripts: list[str], style: str) -> str:
-    """Return the content security policy: inline parts only."""
+    """Return the content security policy: inline parts only.
+
+    A worker is a blob of the page's own text, which nothing from outside can become.
+    """
     allowed = " ".join(f"'{hash_of(script)}'" for script in scripts)
     return "; ".join(
         (
             "default-src 'none'",
             f"script-src {allowed} 'wasm-unsafe-eval'",
             f"style-src '{hash_of(style)}'",
+            "worker-src blob:",
             "img-src data:",
             "base-uri 'none'",
             "form-action 'none'",
@@ -193,6 +199,7 @@ PAGE = """<!doctype html>
 <script type="application/json" id="about">{about}</script>
 <script type="text/plain" id="wasm">{wasm}</script>
 <script type="text/plain" id="network">{network}</script>
+<script type="text/plain" id="worker">{worker}</script>
 <script>{script}</script>
 </body>
 </html>

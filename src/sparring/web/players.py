@@ -84,6 +84,7 @@ def list_agents(summaries: RunSummaries, folder: RunsFolder, rules: Rules) -> li
                 "against": summary["against"],
                 "decisions": manifest["meta"].get("decisions"),
                 "checkpoint": manifest["number"],
+                "searchable": is_searchable(manifest["meta"]),
                 "checkpoints": [number for number, _ in list_checkpoints(run)],
             }
         )
@@ -114,6 +115,11 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
     return (trained.actions, trained.box) == (rules.actions, rules.box) and (
         trained.features == rules.features
     )
+
+
+def is_searchable(meta: dict[str, Any]) -> bool:
+    """Whether a policy has the values that a tree search needs."""
+    return bool(meta.get("values", True)) and not meta.get("by_value", False)
 
 
 def check_no_custom_network(path: Path) -> None:

@@ -128,7 +128,7 @@ def test_the_agent_is_the_one_that_python_has(alone, agent_file):
           const state = session.engine.state(9, { skipForced: false });
           const said = [];
           while (!state.over && said.length < 60) {
-            const action = network.action(state, 0, { greedy: true });
+            const action = network.action(state, 0, { temperature: 0 });
             said.push(action);
             state.apply(action);
           }

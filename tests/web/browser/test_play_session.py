@@ -261,6 +261,6 @@ def test_mixtures_are_drawn_by_the_seed_with_their_weights(try_out):
     assert found["same"]
     assert abs(found["share"] - 0.75) < 0.03
     assert found["written"] == "careful=3+ttt/120@sampled=1"
-    assert found["members"][1] == {"name": "ttt/120", "sampled": True, "weight": 1}
+    assert found["members"][1] == {"name": "ttt/120", "way": "sampled", "weight": 1}
     assert found["alone"] == "careful"
     assert found["joined"] == ["a", "a,b"]

@@ -6,6 +6,7 @@ import { fromBase64 } from "/app/engine/engine.js";
 import { startFrame } from "/app/frame.js";
 import { playPage } from "/app/pages/play.js";
 import { replayPage } from "/app/pages/replay.js";
+import { wayOptions } from "/app/play/lineup.js";
 import { addressOf, newSeed } from "/app/play/setup.js";
 import { useSource } from "/app/play/source.js";
 
@@ -50,6 +51,10 @@ function fileSource(about, page) {
       if (name !== agent.name) throw new Error(`this file holds ${agent.name}, not ${name}`);
       return unpacked("network");
     },
+    worker() {
+      const script = new Blob([document.getElementById("worker").textContent]);
+      return new Worker(URL.createObjectURL(script));
+    },
     style: () => {}, // all of them stand in this file
   };
 }
@@ -74,10 +79,30 @@ function tablePage(host, at, { rules, agent }) {
 function aboutPage(host, about) {
   const { rules, agent } = about;
   const seats = Array.from({ length: rules.seats }, (_, seat) => seat);
-  const address = (person) =>
-    addressOf(rules.name, { seed: newSeed(), person, against: agent.name, flags: {} });
   const words = seats.length === 2 ? ["Play first", "Play second"] : ["Play"];
   const seatWord = (seat) => words[seat] ?? `From seat ${seat}`;
+  const starts = [...seats, -1].map((seat) =>
+    el(
+      "a",
+      { class: seat === 0 ? "button primary" : "button", "data-seat": seat },
+      seat < 0 ? "Watch it play itself" : seatWord(seat),
+    ),
+  );
+  const way = el(
+    "select",
+    { "aria-label": "How it plays", onchange: () => aim() },
+    wayOptions(rules, Boolean(rules.search) && agent.searchable, ""),
+  );
+  // The links lead to tables where it plays in the chosen way.
+  const aim = () => {
+    const against = way.value ? `${agent.name}@${way.value}` : agent.name;
+    for (const link of starts) {
+      const person = Number(link.getAttribute("data-seat"));
+      const wish = { seed: newSeed(), person, against, flags: {} };
+      link.setAttribute("href", addressOf(rules.name, wish));
+    }
+  };
+  aim();
   document.title = `${agent.name} - ${rules.title}`;
   host.append(
     el("h1", {}, agent.name),
@@ -87,18 +112,7 @@ function aboutPage(host, about) {
       `An agent that plays ${rules.title}. `,
       "Everything is in this file: it plays without a network, and nothing leaves this page.",
     ),
-    el(
-      "p",
-      { class: "agent-start" },
-      seats.map((seat) =>
-        el(
-          "a",
-          { class: seat === 0 ? "button primary" : "button", href: address(seat) },
-          seatWord(seat),
-        ),
-      ),
-      el("a", { class: "button", href: address(-1) }, "Watch it play itself"),
-    ),
+    el("p", { class: "agent-start" }, starts, el("label", {}, el("span", {}, "It plays"), way)),
     strengthTable(about),
     factList(about),
   );

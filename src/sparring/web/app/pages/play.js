@@ -78,7 +78,10 @@ async function tablePage(host, name, query, signal) {
   const place = el("div", { class: "play" });
   replace(host, place);
   const page = { host: place, title, game, casting, able, wish, signal };
-  signal.addEventListener("abort", () => page.table?.close());
+  signal.addEventListener("abort", () => {
+    page.table?.close();
+    casting.close();
+  });
   await sitDown(page, begun);
 }
 

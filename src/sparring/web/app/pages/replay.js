@@ -2,7 +2,7 @@
 // a file), and those that the server keeps (#/replays).
 
 import { el, replace } from "/app/dom.js";
-import { ParticipantsBuilder, whoCanPlay } from "/app/play/lineup.js";
+import { ParticipantsBuilder, plainName, whoCanPlay } from "/app/play/lineup.js";
 import { loadGame } from "/app/play/load.js";
 import { Player } from "/app/play/player.js";
 import { Recording, checkReplay } from "/app/play/recording.js";
@@ -15,8 +15,8 @@ export async function replayPage(host, { path, query, signal }) {
   source().style("/app/play/play.css");
   document.title = "Replay - sparring";
   const place = el("div", { class: "replay" });
-  const page = { place, signal, player: null };
-  signal.addEventListener("abort", () => page.player?.close());
+  const page = { place, signal, player: null, casting: null };
+  signal.addEventListener("abort", () => closePlayer(page));
   host.append(el("h1", {}, "Replay"), place);
   acceptDrops(page);
   const name = path[0] ?? query.get("name");
@@ -89,9 +89,14 @@ async function readFile(page, file) {
 }
 
 function refuse(page, why) {
-  page.player?.close();
-  page.player = null;
+  closePlayer(page);
   replace(page.place, el("p", { class: "notice bad", role: "alert" }, why), picker(page));
+}
+
+function closePlayer(page) {
+  page.player?.close();
+  page.casting?.close();
+  page.player = null;
 }
 
 // Shows a replay, or the reason why it is rejected.
@@ -102,8 +107,9 @@ async function open(page, replay, from) {
     const recording = new Recording(game, replay);
     const able = await whoCanPlay(game.rules);
     if (page.signal.aborted) return;
-    page.player?.close();
+    closePlayer(page);
     const casting = new ParticipantsBuilder(game.engine);
+    page.casting = casting;
     const commentators = {
       names: namesFor(replay, able),
       network: (name) => casting.network(name),
@@ -122,7 +128,7 @@ async function open(page, replay, from) {
 
 // Agents that played come first.
 function namesFor(replay, { agents }) {
-  const played = replay.players.map((name) => String(name).replace(/@(sampled|greedy)$/, ""));
+  const played = replay.players.map((name) => plainName(String(name)));
   const names = agents.map(({ name }) => name);
   return [...names.filter((n) => played.includes(n)), ...names.filter((n) => !played.includes(n))];
 }

@@ -1,34 +1,91 @@
 // Who sits where, as it stands in an address: one word per seat, separated by commas, as --against
 // of `sparring play` has it; a word of several with weights is a mixture of whom one is drawn:
-// careful=3+ttt/120@sampled=1
+// careful=3+ttt/120@sampled=1. The way an agent plays stands behind its name: @sampled, @64 for a
+// search of 64 simulations, @sampled@64 for one with noise, @level3.
 
-import { toast } from "/app/dom.js";
+import { el, toast } from "/app/dom.js";
 import { Network } from "/app/engine/network.js";
 import { PERSON, agent, bot } from "/app/play/session.js";
 import { source } from "/app/play/source.js";
+import { Searching } from "/app/play/thinker.js";
 
 export const A_PERSON = "person";
+const BUDGETS = ["64", "200", "800"]; // simulations
+const ALONE = [
+  ["", "most probable action"],
+  ["sampled", "sampled action"],
+];
+const WAYS = /^(.*?)((?:@(?:sampled|greedy|level[1-9]|[0-9][^@]*))*)$/;
 
-// The members of a seat's mixture: [{name, sampled, weight}].
+// The name of a player, without the way it plays.
+export function plainName(word) {
+  return WAYS.exec(word)[1];
+}
+
+// The members of a seat's mixture: [{name, way, weight}].
 export function readSeat(word) {
   return word
     .split("+")
     .filter(Boolean)
     .map((part) => {
       const [, who, weight] = /^(.*?)(?:=([0-9.]+))?$/.exec(part);
-      const [, name, style] = /^(.*?)(?:@(sampled|greedy))?$/.exec(who);
-      return { name, sampled: style === "sampled", weight: weight ? Number(weight) : 1 };
+      const [, name, ways] = WAYS.exec(who);
+      const way = ways.split("@").filter((word) => word && word !== "greedy");
+      return { name, way: way.join("@"), weight: weight ? Number(weight) : 1 };
     });
 }
 
 export function writeSeat(members) {
   const mixed = members.length > 1;
   return members
-    .map(
-      ({ name, sampled, weight }) =>
-        name + (sampled ? "@sampled" : "") + (mixed ? `=${weight}` : ""),
-    )
+    .map((member) => nameOf(member) + (mixed ? `=${member.weight}` : ""))
     .join("+");
+}
+
+function nameOf({ name, way }) {
+  return way ? `${name}@${way}` : name;
+}
+
+// Searches as options of a select, after `first`; the `own` one too if it is none of the usual.
+export function budgetOptions(own, ...first) {
+  const extra = /(^|@)\d/.test(own) && !BUDGETS.includes(own) ? [own] : [];
+  const named = [...BUDGETS, ...extra].map((budget) => [budget, budgetName(budget)]);
+  return [...first, ...named].map(([value, text]) =>
+    el("option", { value, selected: value === own }, text),
+  );
+}
+
+function budgetName(budget) {
+  return /^\d+$/.test(budget) ? `${budget} simulations` : budget;
+}
+
+// How an agent may play, as options of a select: by its network alone, after a search, at a level.
+export function wayOptions(rules, searches, own) {
+  const option = ([value, text]) => el("option", { value, selected: value === own }, text);
+  const possible = ([, { simulations, temperature }]) =>
+    simulations ? searches : !temperature || !rules.box;
+  const levels = Object.entries(rules.levels)
+    .filter(possible)
+    .map(([level]) => [`level${level}`, `level ${level}`]);
+  return [
+    el("optgroup", { label: "at once" }, ALONE.map(option)),
+    searches ? el("optgroup", { label: "after a search" }, budgetOptions(own)) : null,
+    el("optgroup", { label: "at a level" }, levels.map(option)),
+  ];
+}
+
+// What is searched, "" for nothing, and how freely actions are drawn.
+function readWay(way, levels) {
+  const words = way ? way.split("@") : [];
+  const searches = words.filter((word) => /^\d/.test(word));
+  const [level] = words.filter((word) => word.startsWith("level"));
+  const sampled = words.includes("sampled");
+  if (searches.length > 1 || (level && words.length > 1)) {
+    throw new Error(`@${way}: give @sampled, one search, or one level`);
+  }
+  if (!level) return { search: searches[0] ?? "", temperature: sampled ? 1 : 0 };
+  const { simulations, temperature } = levels[level.slice("level".length)];
+  return { search: simulations ? String(simulations) : "", temperature };
 }
 
 // A word for every seat but the person's, the last one for all that are left.
@@ -105,11 +162,24 @@ export class ParticipantsBuilder {
     }
   }
 
-  async player({ name, sampled }) {
+  async player(member) {
+    const { name, way } = member;
     if (name === A_PERSON) return PERSON;
     if (this.rules.bots.includes(name)) return bot(this.rules, name);
+    const { search, temperature } = readWay(way, this.rules.levels);
     const network = await this.network(name);
-    return agent(sampled ? `${name}@sampled` : name, network, { greedy: !sampled });
+    if (/level/.test(way) && temperature > 0 && network.about.by_value) {
+      throw new Error(`${name} learned values of actions, from which no level draws`);
+    }
+    const player = search ? new Searching(network, search) : network;
+    return agent(nameOf(member), player, { temperature });
+  }
+
+  // Ends the workers of agents that searched.
+  async close() {
+    for (const network of this.networks.values()) {
+      network.then(({ thinker }) => thinker?.close()).catch(() => {});
+    }
   }
 
   // One player per seat; `person` is -1 for a viewer without a seat.

@@ -1,8 +1,13 @@
-// A network's view of a decision: action probabilities, value, observation.
+// An agent's view of a decision: action probabilities, value, observation; with a search also visits,
+// values of actions and the main line.
 
 import { el, replace } from "/app/dom.js";
 import { widen } from "/app/engine/engine.js";
+import { canSearch } from "/app/engine/search.js";
 import { panel } from "/app/play/panels.js";
+import { foundTable, lineOf } from "/app/play/found.js";
+import { budgetOptions } from "/app/play/lineup.js";
+import { Searching } from "/app/play/thinker.js";
 import { actionName } from "/app/play/views.js";
 
 const MAX_ACTIONS = 8;
@@ -14,14 +19,18 @@ export class Mind {
   constructor(game, session, { commentators = null, find = lastDecision, peeks = true } = {}) {
     Object.assign(this, { game, session, commentators, find, peeks });
     this.seated = session.players.flatMap((player, seat) =>
-      player.kind === "agent" ? [{ name: player.name, network: player.network, seat }] : [],
+      player.kind === "agent" ? [{ ...player, seat }] : [],
     );
     this.chosen = this.seated[0] ?? null;
+    this.decision = null; // that is shown
+    this.looking = null; // the search for it
     this.build();
+    this.offerSearch();
   }
 
   build() {
     this.who = el("select", { "aria-label": "Whose mind", onchange: () => this.choose() });
+    this.depth = el("select", { "aria-label": "How far it searches", onchange: () => this.show() });
     this.peek = el("input", { type: "checkbox", onchange: () => this.show() });
     this.where = el("p", { class: "mind-where soft" });
     this.answer = el("div", { class: "mind-answer" });
@@ -33,7 +42,13 @@ export class Mind {
     );
     this.fill();
     this.element = panel("An agent's mind", "mind", [
-      el("div", { class: "mind-choice" }, this.who, this.peeks ? this.peekLabel() : null),
+      el(
+        "div",
+        { class: "mind-choice" },
+        this.who,
+        this.depth,
+        this.peeks ? this.peekLabel() : null,
+      ),
       this.warning,
       this.where,
       this.answer,
@@ -63,16 +78,26 @@ export class Mind {
 
   async choose() {
     const [, kind, name] = /^(\w*) ?(.*)$/.exec(this.who.value);
-    if (kind !== "name") {
-      this.chosen = kind === "seat" ? this.seated[Number(name)] : null;
-      return this.show();
-    }
+    if (kind === "name") this.chosen = await this.commentator(name);
+    else this.chosen = kind === "seat" ? this.seated[Number(name)] : null;
+    this.offerSearch();
+    this.show();
+  }
+
+  async commentator(name) {
     try {
-      this.chosen = { name, network: await this.commentators.network(name), seat: null };
+      return { name, network: await this.commentators.network(name), seat: null };
     } catch (wrong) {
-      this.chosen = { name, wrong: wrong.message };
+      return { name, wrong: wrong.message };
     }
-    return this.show();
+  }
+
+  // How far the chosen agent looks ahead: as far as it does at the table, unless told otherwise.
+  offerSearch() {
+    const network = this.chosen?.network;
+    this.depth.hidden = !network || !canSearch(this.game.rules, network.about);
+    const own = this.depth.hidden ? "" : (network.budget ?? "");
+    replace(this.depth, budgetOptions(own, ["", "no search"]));
   }
 
   toggle() {
@@ -82,25 +107,43 @@ export class Mind {
 
   show() {
     if (!this.element.open || this.session.closed) return;
-    const decision = this.chosen?.network
+    const before = this.looking;
+    this.decision?.state.free();
+    this.decision = this.chosen?.network
       ? this.find(this.session, this.chosen.seat, this.peek.checked || !this.peeks)
       : null;
+    this.looking = null;
+    this.draw();
+    if (this.decision && this.depth.value) this.look();
+    before?.cancel(); // after the new one has begun: a search for the same goes on
+  }
+
+  // Searches in the decision that is shown.
+  async look() {
+    const { network, temperature = 0 } = this.chosen;
+    const looking = new Searching(network.network ?? network, this.depth.value);
+    const noise = temperature > 0 && network.budget === this.depth.value;
+    const { state, row } = this.decision;
+    this.looking = looking;
+    const progress = (found) => this.looking === looking && this.draw(found);
     try {
-      this.draw(decision);
-    } finally {
-      decision?.state.free();
+      const options = { noise, seed: this.session.seed, progress };
+      const found = await looking.consider(state, row, options);
+      if (found) progress(found);
+    } catch (wrong) {
+      this.where.textContent = wrong.message;
     }
   }
 
-  draw(decision) {
+  draw(found = null) {
     this.warning.hidden = true;
-    if (!decision) {
+    if (!this.decision) {
       this.where.textContent = this.silence();
       replace(this.answer);
       replace(this.seen);
       return;
     }
-    const { state, row, played } = decision;
+    const { state, row, played } = this.decision;
     const { session, game } = this;
     const seat = state.seat(row);
     this.warning.hidden = !(game.rules.hides && seat !== session.person && session.person >= 0);
@@ -108,8 +151,21 @@ export class Mind {
     this.where.textContent =
       played === null ? "The decision that is to be made now." : `When ${at} to decide:`;
     const answer = this.chosen.network.answer(state, row);
-    replace(this.answer, valueLine(answer), this.bars(answer, state, played));
+    const searched = this.depth.value !== "" && !this.depth.hidden;
+    replace(
+      this.answer,
+      valueLine(answer, found),
+      searched ? lineOf(found, this) : null,
+      found && !answer.mean ? foundTable(found, answer, this) : this.bars(answer, state, played),
+    );
+    if (found) return; // what it sees is there already
     replace(this.seen, blocksOf(state.observe(seat), game.rules));
+  }
+
+  close() {
+    this.looking?.cancel();
+    this.decision?.state.free();
+    this.looking = this.decision = null;
   }
 
   silence() {
@@ -160,14 +216,16 @@ export function lastDecision(session, seat, peek) {
   return null;
 }
 
-function valueLine({ value }) {
+// What the network expects; after a search, what the search does.
+function valueLine({ value }, found) {
   if (value === null || value === undefined) return null;
   return el(
     "p",
     { class: "mind-value" },
     "expects to be paid ",
-    el("strong", {}, value.toFixed(3)),
+    el("strong", {}, (found?.value ?? value).toFixed(3)),
     " from here on",
+    found ? `, without the search ${value.toFixed(3)}` : null,
   );
 }
 

@@ -1,7 +1,7 @@
 // Shows a recorded game step by step, as any seat sees it.
 
 import { el, replace, svg } from "/app/dom.js";
-import { joinWords } from "/app/play/lineup.js";
+import { joinWords, plainName } from "/app/play/lineup.js";
 import { Mind } from "/app/play/mind.js";
 import { keyList, panel, plates } from "/app/play/panels.js";
 import { addressOf } from "/app/play/setup.js";
@@ -290,7 +290,7 @@ export class Player {
     const best = this.able.bots.at(-1);
     const others = this.recording.players
       .filter((_, seat) => seat !== person)
-      .map(({ name }) => (known.includes(name.replace(/@(sampled|greedy)$/, "")) ? name : best));
+      .map(({ name }) => (known.includes(plainName(name)) ? name : best));
     const wish = { seed: begun.seed, person, against: joinWords(others), flags: begun.flags ?? {} };
     const packed = packReplay(begun);
     const address = addressOf(begun.game, wish);
@@ -321,6 +321,7 @@ export class Player {
     this.pause();
     document.removeEventListener("keydown", this.onKey);
     this.view.close?.();
+    this.mind.close();
     this.recording.close();
   }
 }

@@ -7,9 +7,10 @@ export function bot(rules, name) {
   return { kind: "bot", name, index: rules.bots.indexOf(name) };
 }
 
-// `network` has `action(state, row, { greedy, seed, step })`, see engine/network.js.
-export function agent(name, network, { greedy = true } = {}) {
-  return { kind: "agent", name, network, greedy };
+// `network` has `action(state, row, { temperature, seed, step, progress })`: that of
+// engine/network.js, or one that searches, see thinker.js. `temperature` 0: its best action.
+export function agent(name, network, { temperature = 0 } = {}) {
+  return { kind: "agent", name, network, temperature };
 }
 
 // A player of a replay whose moves are recorded and who makes no new ones.
@@ -20,6 +21,7 @@ export function other(name) {
 export class Session {
   // `players` has one entry per seat; `moves` are those of a game to continue, `index` and `setup`
   // its start. `show(session)` is called when the position or the question changes;
+  // `progress(player, found)` while a player searches, with null when it does not any more;
   // `animate(before, move, after)` may return a promise, for which the game waits; `trouble(error)`
   // receives the error of a player that cannot move.
   constructor(engine, options) {
@@ -37,6 +39,7 @@ export class Session {
     this.answer = null;
     this.show = () => {};
     this.animate = () => {};
+    this.progress = () => {};
     this.trouble = (wrong) => {
       throw wrong;
     };
@@ -129,7 +132,12 @@ export class Session {
   async think(player, row, epoch) {
     this.show(this);
     await new Promise((painted) => setTimeout(painted)); // a long thought must not hide the move before
-    return epoch === this.epoch ? this.moveOf(player, this.state, row) : null;
+    if (epoch !== this.epoch) return null;
+    try {
+      return await this.moveOf(player, this.state, row);
+    } finally {
+      this.progress(null);
+    }
   }
 
   async askPerson(row) {
@@ -146,8 +154,15 @@ export class Session {
   // What a player does in a state, which bots draw from; an agent's answer may be a promise.
   moveOf(player, state, row = 0) {
     if (player.kind === "bot") return state.ask(player.index, row);
+    const { temperature } = player;
+    const progress = (found) => this.progress(player, found);
     const step = this.moves.length;
-    return player.network.action(state, row, { greedy: player.greedy, seed: this.seed, step });
+    return player.network.action(state, row, { temperature, seed: this.seed, step, progress });
+  }
+
+  // Players that search decide now, with what they have found.
+  hurry() {
+    for (const { network } of this.players) network?.stop?.();
   }
 
   async play(actions) {
@@ -185,7 +200,9 @@ export class Session {
     return true;
   }
 
+  // Answers the person's question; searches for another position end.
   settle(action) {
+    for (const { network } of this.players) network?.cancel?.();
     const { resolve } = this.answer ?? {};
     this.answer = null;
     resolve?.(action);
@@ -219,6 +236,7 @@ export class Session {
     const copy = this.state.clone();
     try {
       const action = await this.moveOf(this.adviser, copy, asked.row);
+      this.progress(null);
       if (epoch !== this.epoch || this.answer !== asked) return null;
       return { by: this.adviser.name, action, name: this.engine.actionName(action) };
     } finally {
@@ -276,9 +294,9 @@ function exact(seed) {
   return Number.isSafeInteger(Number(seed)) ? Number(seed) : String(seed);
 }
 
-// The agent at the table, greedy even if it samples its moves; else the best bot.
+// The agent at the table, by its best action even if it draws its moves; else the best bot.
 export function adviserOf(rules, players) {
   const found = players.find(({ kind }) => kind === "agent");
   if (!found) return bot(rules, rules.bots.at(-1));
-  return { ...found, name: found.name.replace(/@sampled$/, ""), greedy: true };
+  return { ...found, name: found.name.replace("@sampled", ""), temperature: 0 };
 }

@@ -1,7 +1,14 @@
 // Settings of a table: seat, opponents, seed, flags. Reads and writes them as an address.
 
 import { el, replace } from "/app/dom.js";
-import { A_PERSON, joinWords, readSeat, spreadWords, writeSeat } from "/app/play/lineup.js";
+import {
+  A_PERSON,
+  joinWords,
+  readSeat,
+  spreadWords,
+  wayOptions,
+  writeSeat,
+} from "/app/play/lineup.js";
 import { panel } from "/app/play/panels.js";
 import { source } from "/app/play/source.js";
 
@@ -135,7 +142,7 @@ class Setup {
         "div",
         { class: "setup-member" },
         this.playerChoice(member, seat, again),
-        this.isAgent(member.name) ? sampledSwitch(member, put) : null,
+        this.isAgent(member.name) ? this.wayChoice(member, seat, put) : null,
         members.length > 1 ? weightField(member, put) : null,
         members.length > 1
           ? iconButton("Leave out", "×", () => {
@@ -146,7 +153,7 @@ class Setup {
       ),
     );
     const add = iconButton("Add to a mixture: who plays is drawn by the seed", "+ mix", () => {
-      members.push({ name: this.rules.bots[0], sampled: false, weight: 1 });
+      members.push({ name: this.rules.bots[0], way: "", weight: 1 });
       again();
     });
     return el("fieldset", { "data-seat": seat }, el("legend", {}, `Seat ${seat}`), rows, add);
@@ -154,6 +161,24 @@ class Setup {
 
   isAgent(name) {
     return name !== A_PERSON && !this.rules.bots.includes(name);
+  }
+
+  // An agent that the server does not list says itself what it cannot do, once it is loaded.
+  canSearch(name) {
+    const run = (one) => one.name === name || name.startsWith(`${one.name}/`);
+    return Boolean(this.rules.search) && (this.able.agents.find(run)?.searchable ?? true);
+  }
+
+  wayChoice(member, seat, put) {
+    const change = (event) => {
+      member.way = event.target.value;
+      put();
+    };
+    return el(
+      "select",
+      { "aria-label": `How seat ${seat} plays`, onchange: change },
+      wayOptions(this.rules, this.canSearch(member.name), member.way),
+    );
   }
 
   playerChoice(member, seat, again) {
@@ -167,6 +192,7 @@ class Setup {
         "aria-label": `Who plays at seat ${seat}`,
         onchange: (event) => {
           member.name = event.target.value;
+          if (!this.isAgent(member.name)) member.way = "";
           again();
         },
       },
@@ -225,19 +251,6 @@ function optionGroup(label, agents, option) {
 
 function agentLabel({ name, strength }) {
   return typeof strength === "number" ? `${name} · ${strength.toFixed(2)}` : name;
-}
-
-function sampledSwitch(member, put) {
-  const change = (event) => {
-    member.sampled = event.target.checked;
-    put();
-  };
-  return el(
-    "label",
-    { title: "Sample actions from the policy; otherwise it always plays the most probable one" },
-    el("input", { type: "checkbox", checked: member.sampled, onchange: change }),
-    "sampled",
-  );
 }
 
 function weightField(member, put) {

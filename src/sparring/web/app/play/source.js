@@ -24,6 +24,9 @@ const SERVED = {
   network: async (name) =>
     (await ask(`/api/network?player=${encodeURIComponent(name)}`)).arrayBuffer(),
 
+  // A worker that searches, see engine/worker.js.
+  worker: () => new Worker("/app/engine/worker.js", { type: "module" }),
+
   style(address) {
     if (document.querySelector(`link[href="${address}"]`)) return;
     document.head.append(el("link", { rel: "stylesheet", href: address }));

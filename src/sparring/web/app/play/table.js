@@ -3,6 +3,7 @@
 import { el, replace } from "/app/dom.js";
 import { Mind } from "/app/play/mind.js";
 import { keyList, panel, plates } from "/app/play/panels.js";
+import { progressLine } from "/app/play/progress.js";
 import { sharePanel } from "/app/play/sharing.js";
 import { Session } from "/app/play/session.js";
 import { actionName, lines, result } from "/app/play/views.js";
@@ -13,6 +14,7 @@ const KEYS = [
   ["n", "a new deal"],
   ["s", "the same deal again"],
   ["m", "an agent's mind, open or closed"],
+  [".", "an agent that searches moves now"],
   ["?", "these keys"],
 ];
 
@@ -34,6 +36,7 @@ export class Table {
     this.recall();
     this.session.show = () => this.show();
     this.session.animate = (before, move, after) => this.animate(before, move, after);
+    this.session.progress = (player, found) => this.thinking.show(player, found);
     this.session.trouble = (wrong) => this.complain(wrong);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
@@ -45,6 +48,7 @@ export class Table {
     this.board = el("div", { class: `table ${seats}` });
     this.plates = plates(this.session, page);
     this.status = el("p", { class: "status-line", role: "status", "aria-live": "polite" });
+    this.thinking = progressLine(this.session.players, () => this.session.hurry());
     this.undoButton = this.button("Undo", "u", () => this.undo());
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
@@ -72,7 +76,14 @@ export class Table {
       sharePanel(() => this.session.replay()),
       this.keys,
     );
-    const middle = el("div", { class: "play-main" }, this.plates.element, this.board, this.status);
+    const middle = el(
+      "div",
+      { class: "play-main" },
+      this.plates.element,
+      this.thinking.element,
+      this.board,
+      this.status,
+    );
     // The buttons stand above the table: below it a window would have to be scrolled for them.
     this.host.append(
       el("div", { class: "play-head" }, el("h1", {}, title), buttons),
@@ -193,6 +204,7 @@ export class Table {
       n: () => this.again(null),
       s: () => this.again(this.session.seed),
       m: () => this.mind.toggle(),
+      ".": () => this.session.hurry(),
       "?": () => this.showKeys(),
     }[event.key];
     if (!todo || (event.key === "s" && this.game.page.realtime)) return;
@@ -208,6 +220,7 @@ export class Table {
   close() {
     document.removeEventListener("keydown", this.onKey);
     this.view.close?.();
+    this.mind.close();
     this.session.close();
   }
 }
