@@ -12,6 +12,7 @@ from sparring.league.arena import play_match
 from sparring.nets.levels import LEVELS
 from sparring.nets.make import make_net
 from sparring.nets.policy import BY_VALUE, VALUES
+from sparring.nets.searching import discount_of
 from sparring.nets.stateful_player import StatefulPlayer
 
 GAMES = ("tic_tac_toe", "connect_four")
@@ -146,3 +147,10 @@ def test_a_finished_game_has_nothing_to_search() -> None:
         state.apply(action)
     with pytest.raises(ConfigError, match="is over"):
         fresh().searching(8).act(state)
+
+
+def test_the_discount_is_that_of_the_training() -> None:
+    assert discount_of({}) == 1.0
+    assert discount_of({"config": {"algo": "ppo", "ppo": {"gamma": 0.99}}}) == 0.99
+    assert discount_of({"config": {"algo": "ppo", "ppo": {"gamma": "0%:0.9,100%:0.95"}}}) == 0.95
+    assert discount_of({"config": {"algo": "my:learner", "my:learner": 3}}) == 1.0

@@ -23,7 +23,7 @@ from sparring.nets.distribution import (
 from sparring.nets.levels import LEVELS
 from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 from sparring.nets.roots import Roots, roots_in
-from sparring.nets.searching import check_searchable, evaluator_of, search_actions
+from sparring.nets.searching import check_searchable, discount_of, evaluator_of, search_actions
 from sparring.search.budget import Budget
 from sparring.search.search import Search, SearchConfig, check_tree_memory
 
@@ -137,12 +137,14 @@ class Policy:
         """Return a search whose leaves this policy's network evaluates.
 
         rules: of the roots, if their flags differ from those of the training.
-        options: of `Search`: trees, threads, seed, noise.
+        options: of `Search`: trees, threads, seed, noise, config. Left out, the discount is that
+            of the training.
         """
         self.check_searchable()
         squash = self.net.config.squash
         budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
         evaluate = evaluator_of(self, options.get("threads", 1))
+        options = {"config": SearchConfig(gamma=discount_of(self.meta)), **options}
         return Search(rules or self.rules, evaluate, budget, squash=squash, **options)
 
     @property

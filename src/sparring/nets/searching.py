@@ -6,7 +6,7 @@ pool, or a state. So `Policy.decide` takes them as `roots`, and callers that hav
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -23,6 +23,7 @@ from sparring.nets.net import POLICY, HeadOutputs, Net
 from sparring.nets.roots import Roots
 from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
+from sparring.schedule import Moment, Schedule
 from sparring.search.budget import Budget
 from sparring.search.search import Evaluate, Search, trees_for
 from sparring.search.search import check_searchable as check_rules
@@ -105,6 +106,16 @@ def evaluator_of(policy: Searcher, threads: int = 1) -> Evaluate:
         return outputs[POLICY].float().cpu().numpy(), values.float().cpu().numpy()
 
     return evaluate
+
+
+def discount_of(meta: Mapping[str, Any]) -> float:
+    """Return the discount that a policy was trained with, that at the end of a schedule."""
+    config = meta.get("config")
+    if not isinstance(config, Mapping):
+        return 1.0
+    settings = config.get(str(config.get("algo", "ppo")), {})
+    given = settings.get("gamma", 1.0) if isinstance(settings, Mapping) else 1.0
+    return Schedule.read(str(given)).at(Moment(decisions=2**62, progress=1.0))
 
 
 def search_actions(
