@@ -8,12 +8,6 @@
 
 namespace sparring {
 
-template <class G>
-inline constexpr int kMaxLegalOf = G::kActions;
-template <class G>
-  requires requires { G::kMaxLegal; }
-inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
-
 // Completes options by what the game is.
 template <class G>
 SearchOptions complete_options(const typename G::Config& config, SearchOptions options) {

@@ -8,7 +8,7 @@
 
 #include "core/pool_arrays.hpp"
 #include "core/thread_pool.hpp"
-#include "search/tree.hpp"
+#include "search/options.hpp"
 
 namespace sparring {
 
@@ -63,18 +63,6 @@ i64 tree_bytes(const typename G::Config& config, const SearchOptions& options) {
   if (!options.replay) bytes += options.nodes * i64{sizeof(G)};
   if constexpr (kJointActions<G>) bytes += edges * G::kRows * i64{sizeof(typename G::Action)};
   return bytes;
-}
-
-// Completes options by what the game is.
-template <class G>
-SearchOptions complete_options(const typename G::Config& config, SearchOptions options) {
-  const Spec spec = G::spec(config);
-  const int seats = G::shape(config).seats;
-  options.root_width = kDiscrete<G> ? kMaxLegalOf<G> : options.samples;
-  options.width = min(kDiscrete<G> ? options.width : options.samples, options.root_width);
-  options.row_count = seats == 1 || (seats == 2 && spec.zero_sum && G::kRows == 1) ? 1 : seats;
-  options.replay = spec.chance || options.resample || !kStoresPositions<G>;
-  return options;
 }
 
 template <Game G>
@@ -170,17 +158,7 @@ class Search final : public AnySearch {
     }
   }
 
-  std::vector<int> line(i64 t) const override {
-    const Tree<G> at = tree(t);
-    std::vector<int> actions;
-    for (int node = 0, edge = at.decide(); edge >= 0; edge = at.most_visited(node)) {
-      const Edge& e = at.edges(node)[edge];
-      actions.push_back(e.action());
-      node = e.child();
-      if (node == 0) break;
-    }
-    return actions;
-  }
+  std::vector<int> line(i64 t) const override { return main_line(tree(t)); }
 
   std::vector<EdgeReport> edges(i64 t, int node) const override {
     const Tree<G> at = tree(t);
