@@ -9,7 +9,13 @@ Readings of what the rules of search leave open:
   edges: the sum of visits, the mixed value, the largest visit count, the improved policy.
 - exp(x) is 0 below -600, before exp2_of would leave its range.
 - The principal line ends at a node whose edges have no visits.
-- q of an edge without visits is 0 in the result.
+- q of an edge without visits is 0 in the result. A PUCT search without simulations takes the most
+  probable action.
+- After a truncation the seat that would act is asked for the value; in games of one seat that one.
+- Draws of an expansion begin at number 0x40000000 | row << 20 of the simulation's stream.
+- What a single player cannot see is drawn anew in every simulation, as `State.resample_hidden`
+  draws it with the complement of the seed.
+- Rewards of forced moves before the root belong to its first step, as `State.apply` gives them.
 """
 
 from __future__ import annotations
