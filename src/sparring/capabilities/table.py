@@ -132,7 +132,7 @@ LEARNERS: Mapping[str, Component] = {
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
     "gumbel": Component(
         "algo gumbel",
-        frozenset({"discrete", "mirror", "terms"}),
+        frozenset({"discrete", "mirror", "population", "terms"}),
         "--algo gumbel",
         feature="algo gumbel",
     ),
@@ -160,7 +160,8 @@ PLACES: Mapping[str, Component] = {
     "cpu": Component("games and network on the CPU", HOST | {"replicas"}),
     "graphs": Component(
         "graphs on the GPU",
-        frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"}),
+        frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"})
+        | {"tree search"},
     ),
     "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset()),
     "apart": Component("games on the CPU, network on the GPU", HOST),

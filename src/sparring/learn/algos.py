@@ -67,9 +67,17 @@ def make_sac(plan: Plan) -> Learner:
 
 
 def make_gumbel(plan: Plan) -> Learner:
-    """Make Gumbel AlphaZero, whose games are on the host; its network may be on a GPU."""
-    pool, config = plan.native_pool(slots=1), plan.settings[0]
-    return Gumbel(pool, plan.collect, config, plan.net, **host_options(plan))
+    """Make Gumbel AlphaZero on the host, where its network may be on a GPU, or as CUDA graphs."""
+    if not plan.fused:
+        pool, config = plan.native_pool(slots=1), plan.settings[0]
+        return Gumbel(pool, plan.collect, config, plan.net, **host_options(plan))
+    from sparring.learn.fused.gumbel import FusedGumbel
+    from sparring.learn.fused.kernels import GUMBEL_SOURCE
+    from sparring.search.cuda import compile_ahead
+
+    compile_ahead(plan.rules, torch.device(plan.device))
+    games, options = fused_games(plan, GUMBEL_SOURCE), {**gpu_options(plan), "heads": plan.heads}
+    return FusedGumbel(games, plan.collect, plan.settings, plan.net, **options)
 
 
 def host_options(plan: Plan) -> dict[str, Any]:
@@ -93,14 +101,17 @@ def gpu_options(plan: Plan) -> dict[str, Any]:
     return {"by_role": plan.by_role, "slots": plan.participants.slots}
 
 
-def fused_games(plan: Plan) -> Games:
-    """Make the games of a learner of CUDA graphs: on the GPU, or on CPU threads."""
+def fused_games(plan: Plan, source: str = "") -> Games:
+    """Make the games of a learner of CUDA graphs: on the GPU, or on CPU threads.
+
+    source: of the learner's kernels, if not those of PPO or of a replay buffer.
+    """
     from sparring.learn.fused import MIN_SLOTS, DeviceGames, HostGames
     from sparring.learn.fused.kernels import PPO_SOURCE, REPLAY_SOURCE, compile_ahead
 
     compile_ahead(
         plan.rules,
-        REPLAY_SOURCE if has_replay(plan) else PPO_SOURCE,
+        source or (REPLAY_SOURCE if has_replay(plan) else PPO_SOURCE),
         [role.net for role in plan.roles] or [plan.net],
         bf16=plan.collect.bf16,
         slots=plan.participants.slots,

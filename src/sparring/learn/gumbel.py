@@ -64,6 +64,10 @@ class GumbelHparams(ScheduledValues):
     max_grad_norm: float
 
 
+def tree_settings(config: GumbelConfig) -> SearchConfig:
+    return SearchConfig(considered=config.considered, gamma=config.gamma, c_scale=config.c_scale)
+
+
 class Searching:
     """Acts for the learner: searches from every row of the pool, fully or with few simulations."""
 
@@ -87,9 +91,7 @@ class Searching:
             seed=self.seed,
             squash=self.forward.net.config.squash,
             noise=True,
-            config=SearchConfig(
-                considered=config.considered, gamma=config.gamma, c_scale=config.c_scale
-            ),
+            config=tree_settings(config),
         )
 
     @torch.no_grad()

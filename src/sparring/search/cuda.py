@@ -16,10 +16,11 @@ from torch import Tensor
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.kernels import build
+from sparring.kernels import CompileOptions, build, build_ahead
 from sparring.machine import check_memory_budget
 from sparring.pools.cuda.pool import CudaPool
 from sparring.pools.cuda.sizes import WARP, sizes_of
+from sparring.pools.native import Pool
 from sparring.search.budget import GUMBEL, RULES
 from sparring.search.search import SearchConfig, check_searchable
 
@@ -64,12 +65,7 @@ class CudaSearch:
         self.trees = pool.num_games * rules.rows
         self.row_count = rows_per_leaf(rules)
         self._kernels = build(
-            SOURCE.format(name=rules.name),
-            sizes_of(rules, pool._hosts[0]),
-            exact=True,
-            device=pool.device,
-            units=UNITS,
-            what=f"searches of {rules.name}",
+            *program_of(rules, pool._hosts[0]), **compile_options(rules, pool.device)
         )
         found = torch.zeros(len(SIZES), dtype=torch.int32, device=pool.device)
         self._kernels.search_sizes(1, 1, found)
@@ -239,6 +235,21 @@ class CudaSearch:
 
     def _blocks(self) -> int:
         return -(-self.trees // BLOCK)
+
+
+def program_of(rules: Rules, host: Pool) -> tuple[str, dict[str, int]]:
+    """Return the source of the kernels and its constants."""
+    return SOURCE.format(name=rules.name), sizes_of(rules, host)
+
+
+def compile_options(rules: Rules, device: torch.device) -> CompileOptions:
+    return {"exact": True, "device": device, "units": UNITS, "what": f"searches of {rules.name}"}
+
+
+def compile_ahead(rules: Rules, device: torch.device) -> None:
+    """Start compiling the kernels, while games and networks are made."""
+    host = Pool(rules, 1, threads=1, observe=False)
+    build_ahead(*program_of(rules, host), **compile_options(rules, device))
 
 
 def rows_per_leaf(rules: Rules) -> int:

@@ -16,6 +16,7 @@ from sparring.nets.run import flat
 from sparring.nets.run.flat import VALUE_WIDTH, FlatNet, Pass, row_constants
 
 PPO_SOURCE = '#include "cuda/ppo.cuh"\n'
+GUMBEL_SOURCE = '#include "cuda/gumbel.cuh"\n'
 REPLAY_SOURCE = '#include "cuda/optimizer.cuh"\n#include "cuda/replay.cuh"\n'
 
 

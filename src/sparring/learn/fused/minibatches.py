@@ -14,7 +14,16 @@ from sparring.errors import ConfigError
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.rollout import FusedRollout, legal_of, mask_of
 from sparring.learn.plan import check_shared
-from sparring.learn.transforms import BLOCK, KEYS, MIRRORED, ROUNDS, STREAM, TURNS, Mirroring
+from sparring.learn.transforms import (
+    BLOCK,
+    IMPROVED,
+    KEYS,
+    MIRRORED,
+    ROUNDS,
+    STREAM,
+    TURNS,
+    Mirroring,
+)
 from sparring.nets.run.flat import round_up
 
 SPARE = 1.01
@@ -132,6 +141,8 @@ class Images:
         }
         found["obs"] = mirror.rows(found["obs"], coin)
         found["action"] = mirror.actions(found["action"], coin)
+        if IMPROVED in found:
+            found[IMPROVED] = mirror.by_action(found[IMPROVED], coin)
         if self.rollout.rules.actions:
             masks = mirror.masks(mask_of(found["legal"], self.rollout.rules), coin)
             found["legal"] = legal_of(masks, self.rollout.rules.legal_words)

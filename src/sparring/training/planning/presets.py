@@ -62,6 +62,7 @@ GPU_ALGOS: dict[str, dict[str, Any]] = {
         "collect": {"games": 4096, "steps": 8},
         "replay": {"batch": 32768, "warmup": 200_000},
     },
+    "gumbel": {"collect": {"games": 8192, "steps": 16}, "gumbel": {"minibatch": 16384}},
     PQN: {"dqn": {"minibatch": 32768}},
 }
 """The same by algorithm."""
