@@ -61,18 +61,18 @@ class GumbelConfig(Checked, section="gumbel"):
     """Simulations of all other decisions, at most those of a full search."""
     considered: Annotated[int, between(2, 4096)] = 16
     """Actions that a full search considers at its root. Fewer are looked at more closely."""
-    c_scale: Annotated[float, above(0)] = 0.2
+    c_scale: Annotated[float, above(0)] = 0.3
     """Weight of values against the policy in searches. Higher makes improved policies sharper, and
     trusts the value head more."""
-    epochs: Annotated[int, between(1, 100)] = 2
+    epochs: Annotated[int, between(1, 100)] = 4
     """Epochs over each rollout. More learns more per sample and takes longer."""
-    minibatch: Annotated[int, at_least(1)] = 1024
+    minibatch: Annotated[int, at_least(1)] = 512
     """Samples per optimizer step. Smaller makes more and noisier steps."""
     lr: Annotated[Scheduled, at_least(0)] = Schedule.line(2e-3, 2e-4)
     """Learning rate. Higher learns faster and becomes unstable sooner."""
     gamma: Annotated[float, between(0, 1)] = 1.0
     """Discount per decision, in the tree as well. Lower prefers early rewards."""
-    td_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.9)
+    td_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.7)
     """Lambda of value targets. 1: outcomes alone; lower mixes in more of the searches' values."""
     value_weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(1.0)
     """Weight of the value loss. Higher fits values faster at the policy's expense."""

@@ -20,8 +20,9 @@ ALGOS: dict[str, dict[str, Any]] = {
         "starts": ("usual=1", "random:6=3"),
         "opponents": ("self=1",),
         "minutes": 1.0,
-        "collect": {"games": 128, "steps": 16},
-        "gumbel": {"minibatch": 512},
+        "net": {"hidden": (128, 128)},
+        "collect": {"games": 128, "steps": 16, "mirror": True},
+        "gumbel": {"epochs": 2, "td_lambda": 0.5, "lr": "0%:3e-3,100%:2e-4"},
     },
     "sac": {
         "sac": {"gamma": 1.0, "lr": 1e-3, "critic_lr": 1e-3, "temperature_lr": 1e-3},

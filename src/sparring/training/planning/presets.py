@@ -37,8 +37,8 @@ ALGOS: dict[str, dict[str, Any]] = {
     # Few games and short rollouts: what was just learned plays soon.
     "dqn": {"collect": {"games": 16, "steps": 8}},
     "sac": {"collect": {"games": 16, "steps": 8}},
-    # A decision costs many times as much as others', so that updates come after fewer of them.
-    "gumbel": {"collect": {"games": 128, "steps": 32}},
+    # Many games make large batches of leaves; a decision costs much, so that updates come soon.
+    "gumbel": {"collect": {"games": 512, "steps": 8}},
     # Without a target network, layer norm is what keeps values from running away.
     PQN: {"net": {"norm": True}},
 }
