@@ -47,6 +47,12 @@ template <class G>
   requires requires { G::kMaxLegal; }
 inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
 
+// A game that hides something can draw it anew.
+template <class G>
+inline constexpr bool kResamples = requires(G& game, const typename G::Config& config, Rng& rng) {
+  game.resample_hidden(config, 0, rng);
+};
+
 struct Edge {
   f32 prior;
   f32 mean;  // return of the node's mover
@@ -639,9 +645,7 @@ struct Tree {
 
   // What the seat cannot see is drawn anew, so that no simulation knows it.
   SPARRING_FN void resample_hidden(Leaf<G>& leaf) const {
-    if constexpr (requires(G& game, Rng& draws) {
-                    game.resample_hidden(setting().config, 0, draws);
-                  }) {
+    if constexpr (kResamples<G>) {
       if (!options().resample) return;
       // As State::resample_hidden draws, with a seed of its own.
       Rng draws(~setting().seed, head().game, episode_of(leaf.simulation), Stream::kChance);
