@@ -24,6 +24,7 @@ from sparring.nets.mlp import Perceptron
 from sparring.nets.net import POLICY, VALUE, Net
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
+from sparring.nets.searching import discount_of
 from sparring.pools.custom.rules import CustomRules
 
 FORMAT, VERSION = "sparring-network", 1
@@ -73,6 +74,7 @@ def header_of(policy: Policy) -> dict[str, Any]:
         "kind": "hierarchy" if isinstance(net, HierarchyNet) else net.config.kind,
         "roles": list(rules.roles) if isinstance(net, HierarchyNet) else [],
         "value_unit": value_unit(net),
+        "gamma": discount_of(meta),
         "parameters": sum(p.numel() for p in net.parameters()),
         "update": meta.get("update"),
         "decisions": meta.get("decisions"),

@@ -70,6 +70,8 @@ def test_an_agent_plays_what_its_search_finds_and_its_mind_shows_it(table, runs)
     found = searched(load_policy(runs / "small"), [], 200, 5)
     assert page.evaluate("session.moves[0][0]") == found["action"][0]
     assert page.evaluate("session.players[0].name") == "small@200"
+    page.keyboard.press("h")
+    until(page, "document.querySelector('.status-line').textContent.includes('@200 would play')")
     page.keyboard.press("m")
     page.wait_for_selector(".mind-found")
     rows = page.locator(".mind-found tbody tr")

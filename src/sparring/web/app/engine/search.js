@@ -33,7 +33,7 @@ export function canSearch(rules, about) {
 // One decision that is being searched.
 export class Search {
   // The state is copied. `wish` has {simulations, rule, seed, noise}; the other settings are those
-  // of the rules.
+  // of the rules, and the discount that of the training.
   constructor(network, state, row, wish) {
     const { engine, about } = network;
     if (!canSearch(engine.rules, about)) {
@@ -41,7 +41,7 @@ export class Search {
     }
     if (state.seat(row) < 0) throw new Error("no seat is to act");
     Object.assign(this, { engine, native: engine.native, rules: engine.rules });
-    const room = engine.put(packWish({ ...engine.rules.search, ...wish, row }));
+    const room = engine.put(packWish({ ...engine.rules.search, gamma: about.gamma, ...wish, row }));
     this.handle = this.native.search_new(state.handle, network.handle, room);
     this.native.release(room);
   }

@@ -106,8 +106,9 @@ export class Mind {
   }
 
   show() {
-    if (!this.element.open || this.session.closed) return;
     const before = this.looking;
+    if (!this.element.open) before?.cancel();
+    if (!this.element.open || this.session.closed) return;
     this.decision?.state.free();
     this.decision = this.chosen?.network
       ? this.find(this.session, this.chosen.seat, this.peek.checked || !this.peeks)

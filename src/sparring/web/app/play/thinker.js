@@ -17,7 +17,7 @@ class Thinker {
   // The result of a search, null after `signal` aborts. `progress(found)` hears of it meanwhile.
   search(state, row, wish, { signal = null, progress = () => {} } = {}) {
     const saved = state.save();
-    const key = JSON.stringify([wish, row]) + String.fromCharCode(...saved);
+    const key = JSON.stringify([wish, row]) + new TextDecoder("latin1").decode(saved);
     const job = this.jobs.get(key) ?? this.begin(key, { saved, row, ...wish });
     if (job.done) return Promise.resolve(job.found);
     return new Promise((resolve, reject) => {
