@@ -64,6 +64,21 @@ def test_eval_of_a_game_for_two_is_against_random_or_whoever_is_named(
     assert "every deal from all 2 seats" in shown
 
 
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("eval {} --search 8", "a custom environment, and search does not copy those yet"),
+        ("eval {}@8", "a custom environment, and search does not copy those yet"),
+        ("play {} --search 8", "--search is for native games"),
+        ("play {} --level 3", "--level is for native games"),
+    ],
+)
+def test_search_is_not_there_yet(
+    runs: dict[str, str], capsys: pytest.CaptureFixture[str], words: str, reason: str
+) -> None:
+    assert reason in told(words.format(runs["nim"]), capsys, code=2)
+
+
 def played(
     words: str, typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> str:

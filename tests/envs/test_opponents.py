@@ -126,6 +126,30 @@ def test_many_games_are_the_single_ones(
     assert ends or rules.rows > 1
 
 
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "laser_hockey_discrete"])
+def test_an_opponent_that_searches_looks_ahead_from_its_position(game: str) -> None:
+    policy = fresh(game).searching(6)
+    greedy = policy.always(greedy=True)
+    env = SparringEnv(policy.rules, opponents=greedy)
+    obs, info = env.reset(seed=1)
+    state = sparring.new_state(policy.rules, seed=1)
+    if not policy.rules.chance:
+        play_on(state, info["seat"], policy)
+    for _ in range(3):
+        action = choose(env.rules, obs, info.get("action_mask"))
+        obs, *_, info = env.step(action)
+        if not policy.rules.chance:  # there the search draws by the seed
+            play_on(state, info["seat"], policy, action)
+            np.testing.assert_array_equal(obs, state.observe(info["seat"]))
+    fast = SparringVectorEnv(policy.rules, 4, opponents=policy, seed=3)
+    single = SparringEnv(policy.rules, opponents=policy, seed=3, first_game=2)
+    obs, info = fast.reset(seed=3)
+    one, _ = single.reset(seed=3)
+    np.testing.assert_array_equal(obs[2], one)
+    actions = choose_all(policy.rules, obs, info)
+    np.testing.assert_array_equal(fast.step(actions)[0][2], single.step(actions[2])[0])
+
+
 def test_a_policy_is_asked_for_all_games_at_once() -> None:
     asked: list[int] = []
 

@@ -129,7 +129,7 @@ def test_nonsense_is_no_budget(budget: str) -> None:
 
 def test_levels_go_from_free_drawing_to_search() -> None:
     policy, state = fresh(), new_state("tic_tac_toe")
-    first, best, last = (policy.at_level(number) for number in (1, 5, 9))
+    first, best, last = (policy.at_level(number) for number in (1, 4, 9))
     assert first.name == "mine@level1"
     assert len({first.act(state, step=step, greedy=True) for step in range(20)}) > 4
     assert best.act(state) == policy.act(state, greedy=True)

@@ -18,11 +18,11 @@ LEVELS = {
     1: Level(0, 4.0),
     2: Level(0, 2.0),
     3: Level(0, 1.0),
-    4: Level(0, 0.5),
-    5: Level(0, 0.0),
-    6: Level(8, 0.0),
-    7: Level(32, 0.0),
-    8: Level(128, 0.0),
-    9: Level(512, 0.0),
+    4: Level(0, 0.0),
+    5: Level(4, 0.0),
+    6: Level(16, 0.0),
+    7: Level(64, 0.0),
+    8: Level(256, 0.0),
+    9: Level(800, 0.0),
 }
-"""By number. docs/search.md has the shares of games that each wins against the one below."""
+"""By number. docs/league.md has the shares of games that each wins against the one below."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from sparring.nets.predict import predict, rows_of, to_masks
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.cache import RANDOM
 from sparring.pools.custom.rules import CustomRules
+from sparring.search.budget import Budget
 from sparring.store.files import read_regular
 from sparring.store.folders import display_path
 from sparring.store.policies import save_policy
@@ -181,6 +183,15 @@ class Agent:
             threads=threads,
             timeout_s=timeout_s,
         )
+
+    def searching(self, budget: Budget | str | int) -> Agent:
+        """Return this agent with a tree search at every decision, see `Policy.searching`.
+
+        `act` then takes states alone; `evaluate` and matches search as well.
+        """
+        agent = copy.copy(self)
+        agent.policy = self.policy.searching(budget)
+        return agent
 
     def save(self, path: str | Path) -> Path:
         """Write the policy to a folder, which `sparring.load` reads."""
