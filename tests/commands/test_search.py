@@ -80,6 +80,13 @@ def test_play_shows_what_the_search_saw(typed: Any) -> None:
     assert "No search to show" in typed("play ttt --search 16 --seed 1", "w\nq\n")
 
 
+def test_a_time_serves_where_a_number_does(typed: Any) -> None:
+    told = typed("play ttt --search 1ms --seat 1 --seed 1", "w\nq\n")
+    assert "against ttt@0.001s" in told
+    assert "simulations, value " in told
+    assert json.loads(typed("eval ttt --search 1ms --games 2 --json"))["search"] == "1ms"
+
+
 def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
     assert "against four@level7" in typed("play four --level 7 --seed 1", "q\n")
     assert "against random" in typed("play connect_four --level 1 --seed 1", "q\n")

@@ -53,6 +53,14 @@ def test_search_sees_a_win_that_the_network_does_not() -> None:
     assert search.line()[0] == 2
 
 
+def test_a_search_by_time_ends_with_a_move() -> None:
+    searching, state = fresh().searching("1ms"), new_state("tic_tac_toe")
+    assert searching.name == "mine@0.001s"
+    assert searching.action(state) in state.legal()
+    result = play_match(searching.rules, [searching, "careful"], games=2)
+    assert result.games == 2
+
+
 def test_rows_alone_cannot_be_searched() -> None:
     searching = fresh().searching(8)
     obs, mask = new_state("tic_tac_toe").decision()

@@ -25,7 +25,7 @@ from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 from sparring.nets.roots import Roots, roots_in
 from sparring.nets.searching import check_searchable, discount_of, evaluator_of, search_actions
 from sparring.search.budget import Budget
-from sparring.search.search import Search, SearchConfig, check_tree_memory
+from sparring.search.search import TIMED_NODES, Search, SearchConfig, check_tree_memory
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -102,7 +102,8 @@ class Policy:
         self.check_searchable()
         fixed = copy.copy(self)
         fixed.budget = budget if isinstance(budget, Budget) else Budget.parse(str(budget))
-        check_tree_memory(self.rules, fixed.budget.simulations, 1, SearchConfig())
+        nodes = fixed.budget.simulations or TIMED_NODES
+        check_tree_memory(self.rules, nodes, 1, SearchConfig())
         fixed.name = f"{self.name}@{fixed.budget}"
         return fixed
 
