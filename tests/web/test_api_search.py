@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,14 @@ def test_a_server_may_search_for_every_request(ask):  # noqa: F811
     assert status == 422
     assert "search: 0 for the network alone" in answer["error"]
     assert post({**OBS, "search": 0})[0] == 200
+
+
+def test_searches_that_come_at_once_are_answered_as_those_alone(ask):  # noqa: F811
+    post = ask()
+    wishes = [{**REPLAY, "search": 20 + at % 3} for at in range(12)]
+    expected = [post(wish) for wish in wishes]
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(post, wishes)) == expected
 
 
 def test_a_server_may_forbid_searches(ask):  # noqa: F811

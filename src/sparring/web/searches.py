@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +27,13 @@ MAX_WAITING = 64
 """Searches in the queue; more are rejected."""
 
 
+ONE_AT_A_TIME = threading.Lock()
+"""Held by the thread that searches, since searches share the passes of a network. A thread whose
+client has gone holds it to the end of its search."""
+
+
 class Searches:
-    """Searches of requests, as many at once as there are cores."""
+    """Searches of requests, one after the other."""
 
     def __init__(self, default: str = "", max_simulations: int = 1600) -> None:
         """Make an empty queue.
@@ -39,7 +44,7 @@ class Searches:
         self.default = Budget.parse(default) if default else None
         self.max_simulations = max_simulations
         self.waiting = 0
-        self._slots = asyncio.Semaphore(os.cpu_count() or 1)
+        self._turn = asyncio.Lock()
 
     def budget_of(self, request: ActRequest) -> Budget | None:
         """Return the budget of a request; None: the network alone answers."""
@@ -75,7 +80,7 @@ class Searches:
             raise UnavailableError(f"{self.waiting} searches are waiting; ask again later")
         self.waiting += 1
         try:
-            async with self._slots:
+            async with self._turn:
                 work = partial(search_decision, policy, decision, request, budget)
                 return await WORKERS.do(work)
         finally:
@@ -89,8 +94,9 @@ def search_decision(
     state = decision.state
     assert state is not None
     rules = state.rules
-    search = policy.search(rules, budget=budget, seed=request.seed, noise=request.sampled)
-    found = search.from_state(state, request.row)
+    with ONE_AT_A_TIME:
+        search = policy.search(rules, budget=budget, seed=request.seed, noise=request.sampled)
+        found = search.from_state(state, request.row)
     own = policy.value(decision.obs[None], decision.mask[None])
     fields: dict[str, Any] = {
         "value": float(found.value[0]),

@@ -8,6 +8,7 @@ import pytest
 
 from sparring import new_state
 from sparring.cli import main
+from sparring.nets.levels import LEVELS
 from sparring.nets.policy import Policy
 from sparring.search.budget import Budget
 from sparring.search.search import Search, tree_settings
@@ -126,9 +127,9 @@ def test_how_an_agent_plays_is_chosen_in_the_form(table):
     page.click(".setup [type=submit]")
     until(page, "location.hash.includes('small@64')")
     page = table("connect_four?seed=1&against=small@level7")
-    assert page.evaluate("session.players[1].network.budget") == "32"
+    assert page.evaluate("session.players[1].network.budget") == str(LEVELS[7].simulations)
     page = table("connect_four?seed=1&against=small@level1")
-    assert page.evaluate("session.players[1].temperature") == 4
+    assert page.evaluate("session.players[1].temperature") == LEVELS[1].temperature
 
 
 @pytest.mark.parametrize(("game", "agent"), [("kuhn_poker", "cards"), ("connect_four", "dueling")])
