@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sparring.errors import ConfigError
-from sparring.search.budget import Budget
+from sparring.search.budget import PUCT, Budget
 from sparring.web.act_request import ActRequest, Decision
 from sparring.web.agent_cache import UnavailableError
 from sparring.web.openapi import ActionProbability, SearchSummary
@@ -55,6 +55,11 @@ class Searches:
             raise ConfigError(
                 f"search {budget} needs a position, and {request.input_key} is none; send a state "
                 "or a replay, or search: 0 for the network alone"
+            )
+        if budget is not None and budget.rule == PUCT and request.sampled:
+            raise ConfigError(
+                f"sampled: search {budget} by puct draws nothing; leave sampled out, or search by "
+                "gumbel, such as 64"
             )
         return budget
 

@@ -16,6 +16,9 @@ export function progressLine(players, stop) {
   const element = el("div", { class: "thinking idle", hidden }, text, bar, button);
   return {
     element,
+    get active() {
+      return !element.classList.contains("idle");
+    },
     // `player` null: nobody searches.
     show(player, found) {
       element.classList.toggle("idle", !player);

@@ -204,7 +204,7 @@ export class Table {
       n: () => this.again(null),
       s: () => this.again(this.session.seed),
       m: () => this.mind.toggle(),
-      ".": () => this.session.hurry(),
+      ".": this.thinking.active && (() => this.session.hurry()), // else it may be a game's key
       "?": () => this.showKeys(),
     }[event.key];
     if (!todo || (event.key === "s" && this.game.page.realtime)) return;
