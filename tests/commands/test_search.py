@@ -111,7 +111,7 @@ def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
         ("play ttt --search 8 --level 3", "--level and --search exclude each other"),
         ("play tic_tac_toe --search 8", "careful is a bot, which has no network"),
         ("play tic_tac_toe --against careful --level 3", "bots have no levels"),
-        ("play deck --level 9", "leduc_poker hides cards"),
+        ("play deck --level 9", "level 9 searches, and leduc_poker hides cards"),
         ("exploit ttt@greedy", "it samples unless --greedy is given"),
         ("usi ttt --search 8", "ttt plays tic_tac_toe, not shogi"),
         ("train tic_tac_toe --opponents past@8=1", "past selves play without search"),

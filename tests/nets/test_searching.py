@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 
-from sparring import ConfigError, Policy, Pool, Rules, State, new_state
+from sparring import Agent, ConfigError, Policy, Pool, Rules, State, new_state, train
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
 from sparring.nets.levels import LEVELS
@@ -135,6 +137,12 @@ def test_nonsense_is_no_budget(budget: str) -> None:
         fresh().searching(budget)
 
 
+def test_more_than_memory_holds_is_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sparring.machine.free_memory", lambda: 2**26)
+    with pytest.raises(ConfigError, match=r"search=1000000: .* at most \d+ simulations fit"):
+        fresh("shogi").searching(1_000_000)
+
+
 def test_levels_go_from_free_drawing_to_search() -> None:
     policy, state = fresh(), new_state("tic_tac_toe")
     first, best, last = (policy.at_level(number) for number in (1, 4, 9))
@@ -162,3 +170,36 @@ def test_the_discount_is_that_of_the_training() -> None:
     assert discount_of({"config": {"algo": "ppo", "ppo": {"gamma": 0.99}}}) == 0.99
     assert discount_of({"config": {"algo": "ppo", "ppo": {"gamma": "0%:0.9,100%:0.95"}}}) == 0.95
     assert discount_of({"config": {"algo": "my:learner", "my:learner": 3}}) == 1.0
+
+
+def test_an_agent_searches_states_and_says_that_observations_are_none(tmp_path: Path) -> None:
+    agent = Agent(fresh(), tmp_path, "done").searching(8)
+    state = new_state("tic_tac_toe")
+    assert agent.act(state) in state.legal()
+    assert agent.policy.name == "mine@8"
+    with pytest.raises(ConfigError, match="observations are not positions"):
+        agent.predict(state.observe(0))
+    assert agent.evaluate("careful", games=4)["careful"].games == 4
+
+
+def test_a_learner_trains_against_a_search(tmp_path: Path) -> None:
+    def weights(threads: int, **collect: int) -> bytes:
+        agent = train(
+            "tic_tac_toe",
+            opponents=[fresh().searching(4)],
+            updates=2,
+            quiet=True,
+            threads=threads,
+            runs=str(tmp_path),
+            name=f"threads-{threads}",
+            eval={"off": True},
+            collect={"games": 16, "steps": 8, **collect},
+            net={"hidden": (8,)},
+            tensorboard=False,
+        )
+        state = agent.policy.net.state_dict()
+        return b"".join(tensor.numpy().tobytes() for tensor in state.values())
+
+    assert weights(1) == weights(2)
+    with pytest.raises(ConfigError, match="mine@4 searches in games that stand still"):
+        weights(1, groups=4)

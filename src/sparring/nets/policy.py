@@ -117,7 +117,14 @@ class Policy:
                 f"{self.name} has no probabilities to sample from, as level {level} does; give a "
                 "higher level, or leave it out"
             )
-        fixed = self.searching(simulations) if simulations else copy.copy(self)
+        try:
+            fixed = self.searching(simulations) if simulations else copy.copy(self)
+        except ConfigError as wrong:
+            lower = min(number for number, one in LEVELS.items() if one.simulations) - 1
+            reason = str(wrong).removeprefix("search: ").partition("; ")[0]
+            raise ConfigError(
+                f"level {level} searches, and {reason}; give a level up to {lower}"
+            ) from None
         fixed.greedy, fixed.temperature = not temperature, temperature or 1.0
         fixed.name = f"{self.name}@level{level}"
         return fixed

@@ -191,8 +191,8 @@ def check_searchable(rules: Rules, *, open_cards: bool = False) -> None:
     """
     if rules.hides and rules.seats > 1 and not open_cards:
         raise ConfigError(
-            f"search: {rules.name} hides cards, and a tree of its states would see them; games "
-            "without hidden cards can be searched, leave search out"
+            f"search: {rules.name} hides cards, and a tree of its states would see them; leave the "
+            "search out: the network plays without it, against bots and in `sparring exploit`"
         )
 
 
@@ -216,6 +216,6 @@ def check_tree_memory(rules: Rules, simulations: int, trees: int, config: Search
         "search",
         simulations,
         int(each * trees) + 1,
-        f"a tree of so many simulations in each of {trees} games",
+        f"{trees} tree{'s' * (trees > 1)} of so many simulations",
         unit="simulations",
     )

@@ -190,6 +190,7 @@ class ParticipantsBuilder:
             self.frozen[key] = player
         else:
             self._check_room(player)
+            self._check_search(player)
             self.apart[key] = player
 
     def _check_room(self, player: Policy | CallablePlayer) -> None:
@@ -200,6 +201,15 @@ class ParticipantsBuilder:
                 f"opponents: {player.name} remembers {player.memory_bytes} bytes of each seat and "
                 f"the learner {room}; give the learner as much (net.memory, net.memory_width, "
                 "net.frames), or leave it out"
+            )
+
+    def _check_search(self, player: Policy | CallablePlayer) -> None:
+        """Refuse a search while other groups of games step: it reads positions of the pool."""
+        groups = self.config.collect.groups
+        if isinstance(player, Policy) and player.budget and groups > 1:
+            raise ConfigError(
+                f"opponents: {player.name} searches in games that stand still, and collect.groups "
+                f"{groups} steps some meanwhile; leave collect.groups out"
             )
 
     def _is_alike(self, policy: Policy) -> bool:
