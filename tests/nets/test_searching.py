@@ -191,7 +191,7 @@ def test_a_learner_trains_against_a_search(tmp_path: Path) -> None:
             quiet=True,
             threads=threads,
             runs=str(tmp_path),
-            name=f"{threads} {collect}",
+            name=f"{threads}-{len(collect)}",
             eval={"off": True},
             collect={"games": 16, "steps": 8, **collect},
             net={"hidden": (8,)},
