@@ -68,7 +68,7 @@ VARIANTS = {
     "puct": Options(rule="puct"),
     "puct, narrow": Options(rule="puct", width=4, samples=4, gamma=0.97, c_puct=2.1),
 }
-"""Values are rescaled where `c_scale` is left out and the game is not zero-sum."""
+"""Values are rescaled where the game is not zero-sum; there the usual `c_scale` is 0.1."""
 
 
 def outputs(rules: Rules) -> int:
@@ -102,8 +102,9 @@ def fast_search(rules: Rules, options: Options, roots: int, threads: int) -> Sea
 
 def slow_search(state: State, row: int, options: Options, simulations: int) -> SlowFound:
     rules = state.rules
-    if options.c_scale == Options.c_scale and not rules.zero_sum:
-        options = replace(options, rescale=True, c_scale=0.1)
+    if not rules.zero_sum:
+        scale = 0.1 if options.c_scale == Options.c_scale else options.c_scale
+        options = replace(options, rescale=True, c_scale=scale)
     resample = rules.hides and rules.seats == 1
     options = replace(options, simulations=simulations, resample=resample)
     return SlowSearch(state, row, fixed_evaluator(outputs(rules)), options).run()

@@ -97,6 +97,10 @@ CELLS: dict[str, tuple[dict[str, Any], str]] = {
         f"sac, perceptron 18-256-256-9, {NATIVE}, critics by torch because "
         "sac.critic_norm has no native passes",
     ),
+    "gumbel": (
+        {"algo": "gumbel", "game": "tic_tac_toe", "net": {"hidden": (64, 64)}},
+        f"gumbel, perceptron 19-64-64-10, {NATIVE}, losses by torch",
+    ),
     "sac, discrete": (
         {"algo": "sac"},
         f"sac, perceptron 19-64-64-10, {NATIVE}, losses by torch",

@@ -63,7 +63,7 @@ class GumbelConfig(Checked, section="gumbel"):
     """Actions that a full search considers at its root. Fewer are looked at more closely."""
     c_scale: Annotated[float, above(0)] = 0.3
     """Weight of values against the policy in searches. Higher makes improved policies sharper, and
-    trusts the value head more."""
+    trusts the value head more. Where a game is not zero-sum, values are rescaled to 0..1."""
     epochs: Annotated[int, between(1, 100)] = 4
     """Epochs over each rollout. More learns more per sample and takes longer."""
     minibatch: Annotated[int, at_least(1)] = 512

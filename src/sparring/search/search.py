@@ -47,16 +47,16 @@ class SearchConfig:
     """Sampled continuous actions per node."""
     c_visit: float = 50.0
     c_scale: float | None = None
-    """Weight of values against logits; None: 1 in zero-sum games, else 0.1 of rescaled values."""
+    """Weight of values against logits. Where a game is not zero-sum, values are rescaled to 0..1.
+    None: 1 in zero-sum games, else 0.1."""
     c_puct: float = 1.25
     gamma: float = 1.0
     """Discount between two decisions of a seat."""
 
     def scaling(self, rules: Rules) -> tuple[bool, float]:
         """Return whether values are rescaled, and their weight, in a game."""
-        if self.c_scale is not None:
-            return False, self.c_scale
-        return (False, 1.0) if rules.zero_sum else (True, 0.1)
+        usual = 1.0 if rules.zero_sum else 0.1
+        return not rules.zero_sum, usual if self.c_scale is None else self.c_scale
 
 
 @dataclass(frozen=True)
