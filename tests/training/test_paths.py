@@ -133,6 +133,8 @@ def computed_by(learner: Any, role: str) -> str:
         native = type(learner.q_nets).__name__ == "NativeCritics"
         whole = learner.native is not None
         return name if whole else f"{name}, {'losses' if native else 'critics'} by torch"
+    if part.forward.native_grad:
+        return f"{name}, losses by torch"
     return name if learner.forward.lean else f"{name}, played by torch"
 
 

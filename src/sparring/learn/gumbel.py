@@ -114,7 +114,8 @@ class Searching:
         share = torch.tensor([1 - self.config.full_share, self.config.full_share])
         odds = share.log().expand(len(keys.rows), 2)
         drawn, _ = keys.draw(self.coin, odds, np.ones(odds.shape, np.uint8))
-        return np.equal(drawn, 1)
+        full: npt.NDArray[np.bool_] = drawn == 1
+        return full
 
 
 def gumbel_loss(
