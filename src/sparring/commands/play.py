@@ -360,12 +360,12 @@ class PlaySession:
         self.restore_memories(held)
         self.echo(f"{name_of(self.adviser)} would choose: {advice}")
         if thoughts[0]:
-            self.echo(*thoughts[0].lines())
+            self.echo(*thoughts[0].lines(self.terminal))
 
     def explain(self) -> None:
         """Show the search before the last move of another player."""
         if self.thought:
-            self.echo(*self.thought.lines())
+            self.echo(*self.thought.lines(self.terminal))
         else:
             self.echo("No search to show: the others have not moved, or do not search (--search).")
 

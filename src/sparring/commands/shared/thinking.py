@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sparring.games.state import State
+from sparring.games.terminal import Terminal
 from sparring.search.search import Found
 
 TOP = 5
@@ -25,18 +27,40 @@ class Thought:
     line: list[int]
     """Expected actions, the chosen one first."""
 
-    def lines(self, top: int = TOP) -> list[str]:
-        """Return a table of the most visited moves; values are those of the seat to move."""
+    def lines(self, terminal: Terminal, top: int = TOP) -> list[str]:
+        """Return a table of the most visited moves; values are those of the seat to move.
+
+        terminal: names the moves.
+        """
         visits, q = self.found.visits[0], self.found.q[0]
         chosen = np.arange(len(visits)) == self.found.action[0]
         order = np.lexsort((~chosen, -visits))[:top]
-        moves = [(self.state.action_name(int(a)), visits[a], q[a]) for a in order if visits[a]]
-        total, width = int(visits.sum()), max(4, *(len(name) for name, *_ in moves))
+        shown = [int(a) for a in order if visits[a] or chosen[a]]
+        moves = [(name_of(terminal, self.state, a), visits[a], q[a]) for a in shown]
+        total, width = int(visits.sum()), max(4, *[len(name) for name, *_ in moves])
         head = f"{self.player}: {total:,} simulations, value {self.found.value[0]:+.2f}"
         rows = [
-            f"  {name:{width}}  {count / total:6.1%}  {value:+.2f}" for name, count, value in moves
+            f"  {name:{width}}  {count / max(total, 1):6.1%}  {value:+.2f}"
+            for name, count, value in moves
         ]
-        names = [self.state.action_name(action) for action in self.line[:MAX_LINE]]
+        names = line_names(terminal, self.state, self.line[:MAX_LINE])
         more = " ..." if len(self.line) > MAX_LINE else ""
         titles = f"  {'move':{width}}  {'visits':>6}  value"
         return [head, titles, *rows, f"  line: {' '.join(names)}{more}"]
+
+
+def name_of(terminal: Terminal, state: State, action: int) -> str:
+    """Return the name of an action as a person types it."""
+    names = {choice.action: choice.short for choice in terminal.choices(state) if not choice.then}
+    return names.get(action) or state.action_name(action)
+
+
+def line_names(terminal: Terminal, state: State, actions: Sequence[int]) -> list[str]:
+    """Return the names of a line of actions; where chance decides, positions are not followed."""
+    if state.rules.chance:
+        return [state.action_name(action) for action in actions]
+    state, names = state.clone(), []
+    for action in actions:
+        names.append(name_of(terminal, state, action))
+        state.apply(action)
+    return names
