@@ -241,8 +241,8 @@ def test_a_run_starts_from_the_weights_of_the_other_algorithm(
 
 def test_it_learns_to_beat_random_play() -> None:
     pool = tables(64, ((0, 0), *RANDOM))
-    learner = make_gumbel(pool, lr=5e-3, minibatch=128, epochs=2, simulations=16)
+    learner = make_gumbel(pool, lr=5e-3, minibatch=64, epochs=4, simulations=16, full_share=0.5)
     before = score_against_random(learner.policy())
-    for update in range(30):
-        learner.iterate(update / 30)
+    for update in range(40):
+        learner.iterate(update / 40)
     assert score_against_random(learner.policy()) > max(0.85, before)
