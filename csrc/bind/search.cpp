@@ -189,6 +189,8 @@ void bind_search(nb::module_& m) {
       .def_prop_ro("choices", [](const BoundSearch& s) { return s->choices; })
       .def_prop_ro("head_width", [](const BoundSearch& s) { return s->head_width; })
       .def_prop_ro("obs", [](nb::handle_t<BoundSearch> h) {
+        if (!nb::inst_ready(h))
+          throw nb::type_error("Search: the object was never made; call make_search");
         AnySearch& s = **nb::inst_ptr<BoundSearch>(h);  // writable, as torch wants its rows
         return nb::ndarray<nb::numpy, u8>(
             s.obs.data(), {static_cast<size_t>(s.max_rows), static_cast<size_t>(s.row_bytes)}, h);

@@ -163,7 +163,10 @@ SPARRING_FN inline void copy_extra_state(u8* to, const u8* from, int bytes) {
 #endif
 }
 
-SPARRING_FN inline f64 exp_of(f64 x) { return x < -600 ? 0.0 : exp2_of(x * 1.4426950408889634); }
+// 0 also for what is no number: an evaluator may be broken, the tree may not.
+SPARRING_FN inline f64 exp_of(f64 x) {
+  return x >= -600 ? exp2_of(min(x, 600.0) * 1.4426950408889634) : 0.0;
+}
 SPARRING_FN inline f64 ln_of(f64 x) { return log2_of(x) * 0.6931471805599453; }
 
 SPARRING_FN inline f64 NodeValues::weight(const Edge& edge) const {
@@ -705,6 +708,7 @@ struct Tree {
     int count = 0, ties = cut.ties;
     f64 sum = 0;
     legal.each([&](int action) {
+      if (count == limit) return;
       if (logit[action] < cut.lowest || (logit[action] == cut.lowest && ties-- <= 0)) return;
       sum += exp_of(static_cast<f64>(logit[action]) - cut.top);
       e[count++] = {0, 0, 0, static_cast<u32>(action)};
@@ -804,7 +808,7 @@ struct Tree {
         x += exp_of(log_std) * draw_normal(draws);
       }
       if (options().squash) x = 1.0 - 2.0 / (exp_of(2.0 * min(max(x, -20.0), 20.0)) + 1.0);
-      numbers[i] = min(max(static_cast<f32>(x), -1.0f), 1.0f);
+      numbers[i] = x == x ? min(max(static_cast<f32>(x), -1.0f), 1.0f) : 0.0f;
     }
   }
 

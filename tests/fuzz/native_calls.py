@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.odd import Lots, one
+from fuzz.search_calls import SearchCalls
 from sparring import _native
 
 RUNS = [(0, 8, 0, 0, 1.0), (8, 2, 8, 3, 2.0)]
@@ -56,7 +57,7 @@ def ints(dtype: str, *shape: int, below: int = 1) -> np.ndarray[Any, Any]:
     return (np.arange(int(np.prod(shape))) % below).astype(dtype).reshape(shape)
 
 
-class Workshop:
+class Workshop(SearchCalls):
     """Makes valid calls. Objects live on from call to call, so that they are met in many states."""
 
     def __init__(self, lots: Lots) -> None:
