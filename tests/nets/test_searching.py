@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +16,9 @@ from sparring.config import NetConfig
 from sparring.league.arena import play_match
 from sparring.nets.levels import LEVELS
 from sparring.nets.make import make_net
+from sparring.nets.net import POLICY
 from sparring.nets.policy import BY_VALUE, VALUES
-from sparring.nets.searching import discount_of
+from sparring.nets.searching import discount_of, evaluator_of
 from sparring.nets.stateful_player import StatefulPlayer
 
 GAMES = ("tic_tac_toe", "connect_four")
@@ -203,3 +207,39 @@ def test_a_learner_trains_against_a_search(tmp_path: Path) -> None:
     assert weights(1) == weights(2)
     with pytest.raises(ConfigError, match="mine@4 searches in games that stand still"):
         weights(1, groups=4)
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_native_passes_of_a_search_are_those_of_the_network(game: str) -> None:
+    policy, pool = fresh(game), Pool(game, 64, seed=2)
+    rows = pool.reset().obs
+    head, value = evaluator_of(policy)(rows)
+    slow = policy.heads(rows)
+    np.testing.assert_allclose(head, slow[POLICY].numpy(), atol=1e-5)
+    np.testing.assert_allclose(value, policy.value(rows), atol=1e-5)
+
+
+def test_trees_that_are_used_again_decide_as_new_ones() -> None:
+    pool, policy = Pool("connect_four", 32, seed=2), fresh("connect_four")
+    kept, batch = policy.searching(16), pool.reset()
+    for step in range(6):
+        rows = np.arange(len(batch.obs))[step:]  # fewer and fewer games
+        options: dict[str, Any] = {"step": step, "roots": [(pool, rows)]}
+        mine, _ = kept.decide(batch.obs[rows], batch.mask[rows], **options)
+        new, _ = (
+            fresh("connect_four").searching(16).decide(batch.obs[rows], batch.mask[rows], **options)
+        )
+        assert mine.tolist() == new.tolist()
+        batch = pool.step(pool.sample_actions())
+
+
+def test_a_policy_that_searched_is_released() -> None:
+    policy = fresh().searching(4)
+    policy.action(new_state("tic_tac_toe"))
+    pool = Pool("tic_tac_toe", 4)
+    batch = pool.reset()
+    policy.decide(batch.obs, batch.mask, roots=[(pool, np.arange(4))])
+    net = weakref.ref(policy.net)
+    del policy
+    gc.collect()
+    assert net() is None

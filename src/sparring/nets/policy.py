@@ -23,7 +23,13 @@ from sparring.nets.distribution import (
 from sparring.nets.levels import LEVELS
 from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 from sparring.nets.roots import Roots, roots_in
-from sparring.nets.searching import check_searchable, discount_of, evaluator_of, search_actions
+from sparring.nets.searching import (
+    SearchCache,
+    check_searchable,
+    discount_of,
+    evaluator_of,
+    search_actions,
+)
 from sparring.search.budget import Budget
 from sparring.search.search import TIMED_NODES, Search, SearchConfig, check_tree_memory
 
@@ -75,6 +81,7 @@ class Policy:
         """Overrides the `greedy` argument of all calls, see `always`; None: does not."""
         self.budget: Budget | None = None
         """Of a tree search at every decision, see `searching`; None: the network alone."""
+        self.searches = SearchCache()
         self.temperature = 1.0
         """Divides the logits that sampled actions are drawn from, see `at_level`."""
         self.device = torch.device(device)

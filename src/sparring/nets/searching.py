@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,7 @@ class Searcher(Protocol):
     net: Net
     device: torch.device
     budget: Budget | None
+    searches: SearchCache
     is_value_based: bool
 
     @property
@@ -80,24 +80,41 @@ def check_searchable(policy: Searcher) -> None:
         )
 
 
-NATIVE: WeakKeyDictionary[Net, NativeNet] = WeakKeyDictionary()
-"""Native passes of networks that search; a network is packed once."""
+class SearchCache:
+    """Native passes and trees of a policy that searches, shared by copies of the policy.
 
+    Packing weights and allocating trees would take longer than a search of few simulations.
+    """
 
-def forward_of(policy: Searcher, threads: int) -> Callable[[npt.NDArray[np.uint8]], HeadOutputs]:
-    """Return the fastest pass of a policy's network: a batch of a search may have few rows."""
-    net = policy.net
-    if isinstance(net, CustomNet) or native_unsupported_reason(net, policy.device):
-        return policy.heads
-    if net not in NATIVE:
-        NATIVE[net] = NativeNet(net, threads=threads, arithmetic=resolve_cpu(AUTO))
-    native = NATIVE[net]
-    return lambda rows: native.forward_heads(torch.from_numpy(rows))[0]
+    def __init__(self) -> None:
+        self._native: NativeNet | None = None
+        self._key: tuple[Any, ...] = ()
+        self._search: Search | None = None
+
+    def forward(
+        self, policy: Searcher, threads: int
+    ) -> Callable[[npt.NDArray[np.uint8]], HeadOutputs]:
+        """Return the fastest pass of a network: a batch of a search may have few rows."""
+        net = policy.net
+        if isinstance(net, CustomNet) or native_unsupported_reason(net, policy.device):
+            return policy.heads
+        if self._native is None:
+            self._native = NativeNet(net, threads=threads, arithmetic=resolve_cpu(AUTO))
+        native = self._native
+        return lambda rows: native.forward_heads(torch.from_numpy(rows))[0]
+
+    def search(self, policy: Searcher, rules: Rules, trees: int, **options: Any) -> Search:
+        """Return a search with at least so many trees: the last one, if nothing else differs."""
+        key = (policy.budget, id(rules), *options.items())
+        if self._search is None or self._key != key or self._search.trees < trees:
+            self._search = policy.search(rules, trees=trees, **options)
+            self._key = key
+        return self._search
 
 
 def evaluator_of(policy: Searcher, threads: int = 1) -> Evaluate:
     """Return the function that evaluates leaves: policy head and value of each row."""
-    forward = forward_of(policy, threads)
+    forward = policy.searches.forward(policy, threads)
 
     @torch.no_grad()
     def evaluate(rows: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
@@ -141,8 +158,8 @@ def search_actions(
         elif len(rows):
             assert policy.budget
             trees = trees_for(where.rules, policy.budget, len(rows))
-            options: dict[str, Any] = {"trees": trees, "threads": where.threads}
-            search = policy.search(where.rules, seed=by_pool, noise=not greedy, **options)
+            options = {"seed": by_pool, "noise": not greedy, "threads": where.threads}
+            search = policy.searches.search(policy, where.rules, trees, **options)
             parts = [rows[first : first + trees] for first in range(0, len(rows), trees)]
             actions += [search.from_pool(where, part).action for part in parts]
     found = np.concatenate(actions)
