@@ -37,9 +37,7 @@ export function readSeat(word) {
 
 export function writeSeat(members) {
   const mixed = members.length > 1;
-  return members
-    .map((member) => nameOf(member) + (mixed ? `=${member.weight}` : ""))
-    .join("+");
+  return members.map((member) => nameOf(member) + (mixed ? `=${member.weight}` : "")).join("+");
 }
 
 function nameOf({ name, way }) {
