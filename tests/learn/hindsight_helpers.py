@@ -12,7 +12,7 @@ from sparring import Lineup, Pool, _native
 from sparring.config import CollectConfig
 from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
-from sparring.learn.learner import Timing
+from sparring.phases import Timing
 
 REWARDS = {"score_delta": (1.0, 0.5), "manager": (0.25, 0.0), "worker": (0.0, 2.0)}
 Bids = dict[tuple[int, int, int], int]

@@ -13,13 +13,14 @@ from sparring.config import CollectConfig
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector, Sampling
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Learner, Report, Snapshot, Timing
+from sparring.learn.learner import Learner, Report, Snapshot
 from sparring.learn.plan import Plan
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY, head_width
 from sparring.nets.policy import Policy
+from sparring.phases import Timing
 
 
 def make(plan: Plan) -> Learner:

@@ -12,8 +12,8 @@ import sparring
 from sparring.config import CollectConfig, ReplayConfig
 from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
-from sparring.learn.learner import Timing
 from sparring.learn.replay import ReplayBuffer
+from sparring.phases import Timing
 from sparring.pools.native import Pool
 
 GAMMA = 0.9

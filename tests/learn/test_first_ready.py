@@ -15,8 +15,8 @@ from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
 from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
-from sparring.learn.learner import Timing
 from sparring.nets.distribution import ActionSampler
+from sparring.phases import Timing
 from sparring.pools.custom import make_pool
 from sparring.pools.lineups import Lineup
 from sparring.pools.workers import WorkerPool

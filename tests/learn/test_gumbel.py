@@ -18,6 +18,7 @@ from sparring.learn.acting import RngKeys
 from sparring.learn.gumbel import FULL, Gumbel, gumbel_loss
 from sparring.learn.learner import Overrides
 from sparring.learn.transforms import IMPROVED, MIRRORED
+from sparring.phases import SEARCHING
 from sparring.schedule import Moment
 from sparring.training.planning.plan import resolve
 
@@ -187,6 +188,16 @@ def test_rehearsing_changes_nothing() -> None:
     other.dry_run()
     (mine,), (theirs,) = one.iterate(0.5), other.iterate(0.5)
     assert mine.stats == theirs.stats
+
+
+def test_stages_of_the_searches_are_timed_apart_from_other_inference() -> None:
+    learner = make_gumbel(tables(8), full_share=1.0)
+    (report,) = learner.iterate(0.0)
+    assert {*SEARCHING, "inference", "update"} <= learner.phases.take().keys()
+    made, decisions = report.stats["learning/simulated"], report.stats["learning/decisions"]
+    assert made == 8 * decisions
+    assert report.stats["learning/evaluations"] <= made + decisions  # ends are not evaluated
+    assert learner.iterate(0.0)[0].stats["learning/simulated"] == made
 
 
 def test_simulations_follow_the_schedule_and_phases_may_change_them() -> None:

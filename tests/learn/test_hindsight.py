@@ -23,10 +23,10 @@ from sparring.config import (
 from sparring.learn.collect import Collector
 from sparring.learn.dqn import DQN
 from sparring.learn.hindsight import ExamplesTerm, Hindsight
-from sparring.learn.learner import Timing
 from sparring.learn.minibatches import ExtraRowsSampler, Minibatch, extra_rows_of
 from sparring.learn.ppo import PPO
 from sparring.learn.replay import ReplayBatch, ReplayBuffer
+from sparring.phases import Timing
 from sparring.schedule import Moment, Schedule
 
 ON = HindsightConfig(on=True, share=1.0)

@@ -16,11 +16,11 @@ from sparring.config import CollectConfig, ReplayConfig, TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
-from sparring.learn.learner import Timing
 from sparring.learn.memory import check_replay
 from sparring.learn.replay import ReplayBatch, ReplayBuffer, replay_bytes
 from sparring.learn.rollout import Truncations
 from sparring.machine import UNCHECKED_BYTES
+from sparring.phases import Timing
 from sparring.pools.custom import pool_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged

@@ -18,8 +18,8 @@ from sparring.config import TrainConfig
 from sparring.learn.collect import Collector
 from sparring.learn.fused.examples import room_for
 from sparring.learn.fused.rollout import FusedRollout
-from sparring.learn.learner import Timing
 from sparring.learn.memory import chains_of, learning_bytes, rollout_bytes
+from sparring.phases import Timing
 from sparring.pools.limits import bytes_per_game
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import merged

@@ -55,6 +55,7 @@ TORCH = f"{PACKAGES}/torch/nn/modules"
 
 OWN = replace(with_preset("tic_tac_toe"), game="my_env:make_env", threads=1)
 GAME = replace(with_preset("tic_tac_toe"), threads=1)
+SEARCH = replace(with_preset("connect_four", algo="gumbel"), threads=1)
 
 
 At = tuple[str, str] | tuple[str, str, int]
@@ -243,6 +244,18 @@ SETTINGS: dict[str, tuple[str, TrainConfig, dict[str, Any], Mapping[str, Any]]] 
         {**phases(update=0.9, inference=0.1), "cores": 2, "cpu_cores": 2.0},
         {"threads": 2},
     ),
+    "simulations": (
+        "many simulations",
+        changed(SEARCH, gumbel={"simulations": 400}),
+        phases(select=0.2, evaluate=0.5, settle=0.1, update=0.2),
+        {"gumbel": {"simulations": 64}},
+    ),
+    "full searches": (
+        "many full searches",
+        changed(SEARCH, gumbel={"full_share": 1.0}),
+        phases(select=0.2, evaluate=0.5, settle=0.1, update=0.2),
+        {"gumbel": {"full_share": 0.25}},
+    ),
     "workers": (
         "slow environment",
         OWN,
@@ -274,6 +287,51 @@ def test_nobody_is_told_to_do_what_is_done_already(name: str) -> None:
             assert now != value
             if isinstance(value, Mapping):
                 assert any(getattr(now, name) != one for name, one in value.items())
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        (
+            {"select": 0.3, "settle": 0.25, "evaluate": 0.35, "update": 0.1},
+            "55 % in the trees of the searches, 64 simulations in 25 % of the decisions, 256 games "
+            "at once: that is the learning itself; no setting stands out; fewer simulations "
+            "(gumbel.simulations, gumbel.full_share) take less time and learn otherwise; the "
+            "network takes 35 %, so that a larger one costs little",
+        ),
+        (
+            {"select": 0.2, "settle": 0.15, "evaluate": 0.45, "update": 0.2},
+            "45 % in the network of the searches, 64 simulations in 25 % of the decisions, 256 "
+            "games at once: that is the learning itself; no setting stands out; a smaller network "
+            "or fewer simulations (gumbel.simulations, gumbel.full_share) take less time and learn "
+            "otherwise; the trees take 35 %",
+        ),
+    ],
+)
+def test_searches_are_bound_by_their_trees_or_their_network(
+    shares: dict[str, float], says: str
+) -> None:
+    config = changed(SEARCH, collect={"games": 256}, gumbel={"minibatch": 1024})
+    (verdict,) = judge(seen(config, [], **phases(**shares)))
+    assert verdict.cause == LEARNING
+    assert verdict.text == says
+
+
+def test_searches_on_a_gpu_are_in_its_rollout() -> None:
+    shares = {"trees": 0.3, "products": 0.5, "idle": 0.0}
+    config = changed(SEARCH, gumbel={"minibatch": 16384})
+    verdict = judge(seen(config, [], **phases(rollout=0.8, update=0.2), gpu=shares))[-1]
+    assert verdict.text.startswith("80 % in the rollout, 64 simulations in 25 % of the decisions")
+    assert verdict.text.endswith("the trees take 30 %")
+
+
+def test_opponents_that_search_are_told_from_the_learner() -> None:
+    config = replace(GAME, opponents=("self=1", "runs/other@64=1", "runs/third@100/puct=1"))
+    stacks = [stack(0.6, *OTHERS, named("search/search.py", "evaluate")), stack(0.4, *UPDATE)]
+    verdict = first(seen(config, stacks, **phases(inference=0.6, update=0.4)))
+    assert verdict.cause == "opponents that search"
+    assert verdict.change == {"opponents": ("self=1", "runs/other@16=1", "runs/third@25/puct=1")}
+    assert ProfiledRun(seen(SEARCH, stacks)).at("evaluate") == 0
 
 
 SLEEPS = ("timemodule.c", "pysleep")

@@ -235,6 +235,14 @@ def test_learning_from_replay_is_shown_where_there_is_any(width: int) -> None:
     assert "replay ratio 8 (0.0312 steps), replay 40% full" in line(example(learning=REPLAY))
 
 
+def test_searches_are_shown_with_their_rate() -> None:
+    searching = {"simulations": 64.0, "charts/simulations_per_s": 123_456.0}
+    assert "64 simulations, 123 k/s" in line(example(learning=searching))
+    assert "64 simulations, 123 k/s" in " ".join(
+        drawn(example(learning=searching), width=WIDTHS[-1])
+    )
+
+
 @pytest.mark.parametrize("height", [20, 24, 30])
 def test_the_panel_of_a_replay_fits_low_terminals(height: int) -> None:
     assert len(drawn(example(learning=REPLAY), width=100, height=height)) <= height

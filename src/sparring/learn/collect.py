@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.stats import stat_matrices
 from sparring.learn.acting import Actor, ActorOutput, Bytes, GroupedActor, PerGameActor, RngKeys
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report, Timing
+from sparring.learn.learner import Report
 from sparring.learn.rollout import (
     RECORD,
     Columns,
@@ -28,7 +28,7 @@ from sparring.learn.rollout import (
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import ActionSampler, squash_actions, unsquash_actions
 from sparring.nets.net import POLICY, VALUE
-from sparring.phases import phase
+from sparring.phases import Timing, phase
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny
 

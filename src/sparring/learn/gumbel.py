@@ -38,6 +38,7 @@ from sparring.learn.transforms import IMPROVED
 from sparring.nets.distribution import ActionSampler, entropy_of, masked_log_probs
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import Policy
+from sparring.phases import Timing
 from sparring.pools.native import Pool
 from sparring.schedule import Moment
 from sparring.search.budget import Budget
@@ -78,6 +79,7 @@ class Searching:
         self.coin = ActionSampler(derive_seed(seed, 0xCAB))
         self.simulations = 1
         """Of a full search."""
+        self.phases = Timing()
 
     def configure(self, config: GumbelConfig) -> None:
         """Make the trees, large enough for every simulation of the run."""
@@ -92,6 +94,7 @@ class Searching:
             squash=self.forward.net.config.squash,
             noise=True,
             config=tree_settings(config),
+            phases=self.phases,
         )
 
     @torch.no_grad()
@@ -179,6 +182,7 @@ class Gumbel:
         )
         assert isinstance(playing.actor, Searching)
         self.searching, self.seed = playing.actor, seed
+        self.searching.phases = playing.phases
         self.pool, self.rules, self.phases = playing.pool, playing.rules, playing.phases
         self.net, self.forward, self.collector = playing.net, playing.forward, playing.collector
         self.slots, self.put = playing.slots, playing.put
@@ -205,9 +209,8 @@ class Gumbel:
         for term in self.terms:
             term.set_weight(moment)
         with self.playing.best_matmul():
-            before = self.searching.search.evaluated
+            self.searching.search.evaluated = self.searching.search.simulated = 0
             rollout_stats = self.collector.collect(self.updates)
-            rollout_stats["learning/evaluations"] = self.searching.search.evaluated - float(before)
             stats = self.update(hparams)
         return [self.collector.report({**stats, **rollout_stats}, self.samples)]
 
@@ -231,6 +234,8 @@ class Gumbel:
         stats |= {
             "learning/lr": hparams.lr,
             "learning/simulations": float(self.searching.simulations),
+            "learning/simulated": float(self.searching.search.simulated),
+            "learning/evaluations": float(self.searching.search.evaluated),
             "learning/full_searches": float(rollout.columns[FULL][samples].sum()),
             "learning/value_scale": float(self.net.value_scale),
             "learning/optimizer_steps": float(len(metrics)),

@@ -1,7 +1,7 @@
 """The protocol of learners: make an update, snapshot, restore, return a policy.
 
 Training loop, checkpoints, evaluation, display and benchmarks use this protocol alone. Also here:
-timing of the parts of an update, and overrides of settings during a run.
+overrides of settings during a run.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,39 +19,9 @@ from sparring.errors import SparringError
 from sparring.games.rules import Rules
 from sparring.learn.rollout import Episodes
 from sparring.nets.policy import Policy
+from sparring.phases import Timing
 from sparring.pools.lineups import Lineup
 from sparring.pools.protocol import GamePool
-
-
-@dataclass
-class Timing:
-    """Seconds spent in each part of an update. Always on: two clock reads per part."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def __call__(self, name: str) -> TimedBlock:
-        return TimedBlock(self, name)
-
-    def take(self) -> dict[str, float]:
-        """Return the seconds and reset them."""
-        seconds, self.seconds = self.seconds, {}
-        return seconds
-
-
-class TimedBlock:
-    """Context manager that adds its seconds. A generator would cost three times as much."""
-
-    __slots__ = ("name", "started", "timing")
-
-    def __init__(self, timing: Timing, name: str) -> None:
-        self.timing, self.name = timing, name
-
-    def __enter__(self) -> None:
-        self.started = perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        seconds = self.timing.seconds
-        seconds[self.name] = seconds.get(self.name, 0.0) + perf_counter() - self.started
 
 
 class DivergedError(SparringError):

@@ -21,7 +21,7 @@ from sparring.games.seeds import derive_seed
 from sparring.learn.acting import Actor, PoolActor, SlotActor, check_slot
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Overrides, Report, Snapshot, Timing, apply_game_overrides
+from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
@@ -30,6 +30,7 @@ from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net, configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
+from sparring.phases import Timing
 from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.protocol import GamePool
 

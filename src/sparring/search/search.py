@@ -15,6 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import seed_bits
 from sparring.machine import check_memory_budget
+from sparring.phases import Timing, phase
 from sparring.search.budget import RULES, Budget
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Search:
         squash: bool = False,
         noise: bool = False,
         config: SearchConfig | None = None,
+        phases: Timing | None = None,
         open_cards: bool = False,
     ) -> None:
         """Allocate the trees.
@@ -101,6 +103,7 @@ class Search:
         trees: most roots of one search.
         squash: continuous actions pass through tanh.
         noise: Gumbel noise at the root: actions are sampled from the improved policy.
+        phases: gets the seconds of the stages select, evaluate and settle.
         open_cards: search a game that hides cards as if all saw everything; for tests.
         """
         check_searchable(rules, open_cards=open_cards)
@@ -122,8 +125,9 @@ class Search:
             noise=noise,
             squash=squash,
         )
-        self.evaluated = 0
-        """Rows evaluated so far."""
+        self.phases = phases or Timing()
+        self.evaluated = self.simulated = 0
+        """Rows evaluated and simulations made so far."""
         self.halted = False
         """Another thread sets it to end the search that is running; its result is that so far."""
 
@@ -137,12 +141,14 @@ class Search:
         given = np.full(len(rows), self.max_simulations, np.int32)
         if simulations is not None:
             given = np.ascontiguousarray(simulations, np.int32)
+        self.phases.start()
         self.native.begin_pool(pool._native, np.ascontiguousarray(rows, np.int64), given)
         return self._run(len(rows))
 
     def from_state(self, state: State, row: int = 0, simulations: int | None = None) -> Found:
         """Search the decision of a single game."""
         given = self.max_simulations if simulations is None else simulations
+        self.phases.start()
         self.native.begin_state(state.native, row, given)
         return self._run(1)
 
@@ -157,12 +163,32 @@ class Search:
     def _run(self, roots: int) -> Found:
         obs, seconds = self.native.obs, self.budget.seconds
         stop = time.monotonic() + seconds
-        while rows := self.native.select():
-            self.native.expand(*self.evaluate(obs[:rows]))
-            self.evaluated += rows
+        while rows := self._select():
+            self._settle(*self._evaluate(obs[:rows]))
             if self.halted or (seconds and time.monotonic() > stop):
                 break
-        return self._found(roots)
+        found = self._found(roots)
+        self.phases.lap("settle")
+        self.simulated += int(found.simulations.sum())
+        return found
+
+    @phase("select")
+    def _select(self) -> int:
+        rows = self.native.select()
+        self.phases.lap("select")
+        return rows
+
+    @phase("evaluate")
+    def _evaluate(self, obs: Bytes) -> tuple[Floats, Floats]:
+        outputs = self.evaluate(obs)
+        self.evaluated += len(obs)
+        self.phases.lap("evaluate")
+        return outputs
+
+    @phase("settle")
+    def _settle(self, logits: Floats, value: Floats) -> None:
+        self.native.expand(logits, value)
+        self.phases.lap("settle")
 
     def _found(self, roots: int) -> Found:
         choices, box = self.native.choices, self.rules.box

@@ -13,6 +13,7 @@ from sparring.errors import SparringError
 from sparring.training.records import metrics
 
 DECISIONS, RATE, SAMPLES = "charts/decisions", "charts/SPS", "charts/samples_per_s"
+SIMULATIONS = "charts/simulations_per_s"
 GPU, CPU = "charts/gpu_busy", "charts/cpu_share"
 PHASES = "phases/"
 BETWEEN = "between updates"
@@ -29,6 +30,8 @@ class RunSpeed:
     seconds: float = 0.0
     decisions_per_s: float = 0.0
     samples_per_s: float = 0.0
+    simulations_per_s: float = 0.0
+    """Of the searches; 0 without search."""
     phases: tuple[tuple[str, float], ...] = ()
     """Shares of the time."""
     cpu_cores: float = 0.0
@@ -92,6 +95,7 @@ class CurveReader:
             seconds=whole,
             decisions_per_s=float(made[inside].sum()) / whole,
             samples_per_s=float((values(SAMPLES) * worked).sum()) / whole,
+            simulations_per_s=float((values(SIMULATIONS) * worked).sum()) / whole,
             phases=tuple(sorted(shares.items(), key=lambda pair: -pair[1])),
             cpu_cores=float((values(CPU) * worked).sum()) / whole,
             gpu_busy=busy,

@@ -153,6 +153,8 @@ class Evidence:
     """Cores that it may use."""
     load: float = 0.0
     """Cores that other programs wanted at the same time."""
+    simulations_per_s: float = 0.0
+    """Of the learner's searches; 0 without search."""
     gpu: Mapping[str, float] = field(default_factory=dict)
     """Shares of the GPU's time by kind of kernel, and "idle"; empty without a GPU."""
     kernels: tuple[KernelTime, ...] = ()

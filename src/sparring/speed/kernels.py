@@ -11,7 +11,7 @@ from typing import Any
 from sparring.kernels import HEADERS
 from sparring.speed.evidence import KernelTime
 
-IDLE = "idle"
+IDLE, TREE_KERNELS = "idle", "trees"
 OURS = {
     "pool": "games",
     "act": "sampling",
@@ -19,6 +19,8 @@ OURS = {
     "goals": "advantages",
     "replay": "replay",
     "ppo": "loss",
+    "gumbel": "loss",
+    "search": TREE_KERNELS,
     "net": "network",
     "grouped": "network",
     "optimizer": "optimizer",

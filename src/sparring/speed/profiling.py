@@ -251,6 +251,7 @@ class TrainingProfiler:
             phases=dict(speed.phases),
             decisions_per_s=speed.decisions_per_s,
             samples_per_s=speed.samples_per_s,
+            simulations_per_s=speed.simulations_per_s,
             seconds=max(sampled[1] - sampled[0], 1e-9),
             stacks=self.stacks.of_processes({self.pid}),
             child_stacks=self.stacks.of_processes(children),

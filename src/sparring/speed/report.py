@@ -73,6 +73,7 @@ def to_json(profile: Profile) -> dict[str, Any]:
         "phases": dict(evidence.phases),
         "decisions_per_s": evidence.decisions_per_s,
         "samples_per_s": evidence.samples_per_s,
+        "simulations_per_s": evidence.simulations_per_s,
         "seconds": evidence.seconds,
         "cpu_cores": evidence.cpu_cores,
         "cores": evidence.cores,
@@ -139,8 +140,11 @@ def speed_line(evidence: Evidence) -> str:
     measured = EVALUATION in evidence.processes.values()
     others = "evaluations and other programs" if measured else "other programs"
     load = f", {evidence.load:.1f} by {others}" if evidence.load >= 0.1 else ""
+    made = evidence.simulations_per_s
+    searched = f", {made:,.0f} simulations/s" if made else ""
     return (
-        f"{evidence.decisions_per_s:,.0f} decisions/s, {evidence.samples_per_s:,.0f} samples/s; "
+        f"{evidence.decisions_per_s:,.0f} decisions/s, "
+        f"{evidence.samples_per_s:,.0f} samples/s{searched}; "
         f"the training uses {evidence.cpu_cores:.1f} of {evidence.cores} cores{load}."
     )
 

@@ -25,11 +25,13 @@ from sparring.usage import cpu_s
 def steady(config: TrainConfig) -> TrainConfig:
     """Return settings whose rounds all cost the same, as in the middle of a run.
 
-    All epochs run, learning from replay has begun, and exploration is at its final value.
+    All epochs run, learning from replay has begun, exploration and simulations are at their final
+    values.
     """
     by_algo: dict[str, dict[str, Any]] = {
         "ppo": {"target_kl": 0.0},
         "dqn": {"epsilon": config.dqn.epsilon.values[-1]},
+        "gumbel": {"simulations": config.gumbel.simulations.values[-1]},
     }
     changes: dict[str, Any] = {config.algo: by_algo[config.algo]} if config.algo in by_algo else {}
     if config.hierarchy.on and changes:  # overrides the settings of roles

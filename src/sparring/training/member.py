@@ -36,7 +36,7 @@ from sparring.training.records.metrics import MetricsWriter
 from sparring.training.records.run import EVENTS, Run
 from sparring.training.records.sinks import EpisodesTable
 from sparring.training.resuming import better_saved_checkpoint, save_elsewhere, saved_elsewhere_text
-from sparring.training.status import PREVIOUS_BEST, Status, in_order
+from sparring.training.status import PREVIOUS_BEST, SIMULATIONS_PER_S, Status, in_order
 
 
 class Member:
@@ -138,6 +138,8 @@ class Member:
         status.count(report.decisions, report.samples)
         status.decisions_per_s = (report.decisions - before[0]) / took
         status.samples_per_s = (report.samples - before[1]) / took
+        if "learning/simulated" in stats:
+            stats = {**stats, SIMULATIONS_PER_S: stats["learning/simulated"] / took}
         status.take(stats)
         shares = {name: spent / took for name, spent in phases.items()}
         status.phases = in_order(status.phases, shares)

@@ -22,10 +22,12 @@ WAITING, DONE, STOPPED = "waiting for the last evaluation", "done", "stopped"
 
 LEARNING = (
     *("replay_ratio", "steps_per_decision", "replay_fill", "replay_age"),
-    *("epsilon", "temperature"),
+    *("epsilon", "temperature", "simulations"),
 )
 """Metrics of learning/ that the display shows, if there are any."""
 
+SIMULATIONS_PER_S = "charts/simulations_per_s"
+"""Metric of a learner that searches."""
 WORKERS = ("workers/memory_mib", "workers/restarts", "workers/idle")
 """Metrics of worker processes that the display shows."""
 
@@ -44,7 +46,9 @@ LIMIT = 64
 
 def shown_of(stats: Mapping[str, float]) -> dict[str, float]:
     told = {name: stats.get(f"learning/{name}", math.nan) for name in LEARNING}
-    told |= {name: stats[name] for name in (*WORKERS, *DISTRIBUTED) if name in stats}
+    told |= {
+        name: stats[name] for name in (SIMULATIONS_PER_S, *WORKERS, *DISTRIBUTED) if name in stats
+    }
     return {name: value for name, value in told.items() if math.isfinite(value)}
 
 

@@ -66,6 +66,16 @@ def test_the_share_is_the_time_at_the_ceilings_by_the_time_that_it_took() -> Non
     assert compute_utilization(slow_games, WORK, PEAKS).line.endswith("bound by stepping the games")
 
 
+def test_searches_are_bound_by_their_network_or_by_both_stages_of_their_trees() -> None:
+    """The network's rows are those of the searches, and so are the steps of games."""
+    phases = {"inference": 0.5, "select": 2.0, "evaluate": 4.0, "settle": 1.5, "update": 2.0}
+    done = WorkDone(seconds=10.0, rows=1000.0, phases=phases)
+    line = compute_utilization(done, WORK, PEAKS).line  # 3.48 s and 3.0 s beyond their ideals
+    assert line.endswith("bound by the trees of the searches")
+    done.phases["evaluate"] = 4.6
+    assert compute_utilization(done, WORK, PEAKS).line.endswith("the network of the searches")
+
+
 def test_devices_that_work_at_the_same_time_share_the_time() -> None:
     done = WorkDone(seconds=2.0, rows=50_000.0, phases={"rollout": 2.0})
     fast = Peaks(products=1e8, stepping=50_000.0)  # half a second of answers, one of stepping

@@ -23,7 +23,8 @@ from sparring.config import CollectConfig, DistributedConfig
 from sparring.games.stats import stat_metrics
 from sparring.learn.acting import Actor
 from sparring.learn.collect import Collector
-from sparring.learn.learner import LostError, Timing
+from sparring.learn.learner import LostError
+from sparring.phases import Timing
 from sparring.pools.lineups import check_answered
 
 WAIT_S = 1.0

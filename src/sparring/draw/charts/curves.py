@@ -18,7 +18,7 @@ MAX_POINTS = 160
 GRAY = len(COLORS) - 1
 """The last color, for the rest."""
 PHASES = (
-    *("stepping", "inference", "transfer", "advantage"),
+    *("stepping", "inference", "select", "evaluate", "settle", "transfer", "advantage"),
     *("replay", "sampling", "update", "other"),
 )
 LOSSES = {
@@ -61,6 +61,8 @@ def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None)
     charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
     share = single(curves, "charts/machine_share", "share")
     charts.append(Chart("Share of this machine", share, "percent", from_zero=True))
+    rate = single(curves, "charts/simulations_per_s")
+    charts.append(Chart("Simulations of searches", rate, "rate", from_zero=True))
     charts += losses(curves)
     for name, title in LEARNING.items():
         charts.append(Chart(title, single(curves, f"learning/{name}"), from_zero=True))

@@ -16,7 +16,7 @@ from sparring.errors import SparringWarning
 from sparring.factories import describe_error, is_factory
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.rollout import EARNED, FusedRollout
-from sparring.learn.learner import Timing
+from sparring.phases import Timing
 from sparring.pools.lineups import LEARNER
 
 

@@ -27,7 +27,7 @@ from sparring.learn.fused.rollout import RolloutColumn
 from sparring.learn.fused.terms import PolicyLoss
 from sparring.learn.fused.update import Update
 from sparring.learn.gumbel import EPS, FULL, tree_settings
-from sparring.learn.learner import Overrides
+from sparring.learn.learner import Overrides, Report
 from sparring.learn.transforms import IMPROVED
 from sparring.pools.cuda import CudaPool
 from sparring.pools.lineups import LEARNER
@@ -78,6 +78,19 @@ class SearchedPlay(FusedSelfPlay):
         self.simulations = simulations
         self.graph_name = f"rollout {simulations}"
 
+    def simulations_at(self, step: int) -> int:
+        full = self.simulations
+        return full if self.is_full(step) else min(self.search_config.fast_simulations, full)
+
+    def counts(self, decisions: float) -> dict[str, float]:
+        """Return how much was searched in a rollout with so many decisions of a member."""
+        steps, trees = self.rollout.steps, self.search.trees // self.members
+        made = sum(map(self.simulations_at, range(steps)))
+        return {
+            "learning/simulated": decisions * made / steps,
+            "learning/evaluations": float((made + steps) * trees * self.search.row_count),
+        }
+
     def is_full(self, step: int) -> bool:
         """Whether a step is searched fully: an even share of the steps of a rollout."""
         share = max(self.search_config.full_share, 1 / self.rollout.steps)
@@ -85,17 +98,18 @@ class SearchedPlay(FusedSelfPlay):
 
     def _act(self, step: int, rows: slice) -> None:
         """Search from all rows of the learner in a step."""
-        rollout, at, full = self.rollout, self.rollout.at(step, rows), self.is_full(step)
+        rollout, at, simulations = (
+            self.rollout,
+            self.rollout.at(step, rows),
+            self.simulations_at(step),
+        )
         self._look(step, rows)
-        simulations = self.simulations
-        if not full:
-            simulations = min(self.search_config.fast_simulations, simulations)
         self.search.begin(simulations, policy=rollout.policy[step], learner=LEARNER)
         for _ in range(simulations + 1):  # the root comes first
             self.search.select()
             self.search.settle(*self._evaluate())
         self.search.decide(rollout.action[at], rollout.value[at], self.improved[at])
-        self.full[at].fill_(float(full))
+        self.full[at].fill_(float(self.is_full(step)))
         if self.frozen:
             asked = self._asked(step, rows) | self.acting[""].view_fields(None)
             blocks = blocks_of(rows.stop - rows.start, self.block_rows)
@@ -190,6 +204,13 @@ class FusedGumbel(FusedPPO):
             {"learning/lr": one["learning/lr"], "learning/simulations": float(simulations)}
             for one in shown
         ]
+
+    def iterate(self, progress: float) -> list[Report]:
+        reports = super().iterate(progress)
+        for report in reports:
+            if decisions := report.stats.get("learning/decisions"):
+                report.stats.update(self.playing.counts(decisions))
+        return reports
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
         if isinstance(overrides.settings, GumbelConfig):

@@ -30,13 +30,14 @@ from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, lear
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
-from sparring.learn.learner import DivergedError, Report, Snapshot, Timing
+from sparring.learn.learner import DivergedError, Report, Snapshot
 from sparring.nets.inputs import memory_bytes_of, stack_frames
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.make_flat import FlatHierarchy, make_flat
+from sparring.phases import Timing
 from sparring.pools.lineups import LEARNER, Mixes, check_answered
 from sparring.pools.protocol import EXACT
 from sparring.schedule import format_rounded

@@ -10,10 +10,11 @@ from typing import Any
 
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.phases import SEARCHING
 from sparring.speed.evidence import Evidence
 from sparring.speed.rounds import has_replay, steady
 from sparring.speed.timer import OpenSessions, Timer, TimerProcess, UnfitError
-from sparring.speed.verdicts import overhead, settings, user_code
+from sparring.speed.verdicts import overhead, searching, settings, user_code
 from sparring.speed.verdicts.profiled_run import Candidate, ProfiledRun, Verdict, counted, percent
 from sparring.training.planning.settings import merged
 from sparring.training.utilization.advice import MIN_GAIN
@@ -146,20 +147,32 @@ def learning_verdict(run: ProfiledRun, tried: int, *, found: bool) -> Verdict:
     known = {name: phases[name] for name in PHASE_NAMES if name in phases and name != "other"}
     if sum(known.values()) < MIN_KNOWN:
         return unknown(run)
-    name, share = max(known.items(), key=lambda one: one[1])
-    doing = f"{PHASE_NAMES[name]}{details(run, name)}"
-    text = f"{percent(share)} in {doing}: that is the learning itself"
+    shares = dict[str, float]()
+    for name, share in known.items():  # both stages of trees have one name
+        shares[PHASE_NAMES[name]] = shares.get(PHASE_NAMES[name], 0.0) + share
+    doing, share = max(shares.items(), key=lambda one: one[1])
+    name = next(name for name in known if PHASE_NAMES[name] == doing)
+    text = f"{percent(share)} in {doing}{details(run, name)}: that is the learning itself"
     if not found and tried:
         which = "the one other setting" if tried == 1 else f"none of {tried} other settings"
         text += f"; {which} that was timed is {'no ' * (tried == 1)}faster"
     elif not found:
         text += "; no setting stands out"
+    if is_searching(run, name):
+        text += searching.remedy(run, name)
     return Verdict(LEARNING, text, share)
+
+
+def is_searching(run: ProfiledRun, name: str) -> bool:
+    """Whether a phase consists of the learner's searches; on a GPU they are in the rollout."""
+    return name in SEARCHING or (name == "rollout" and run.config.algo == "gumbel")
 
 
 def details(run: ProfiledRun, name: str) -> str:
     config = run.config
     games = counted(config.collect.games, "game")
+    if is_searching(run, name):
+        return searching.details(run)
     if name == "update" and config.algo == "ppo":
         epochs = counted(config.ppo.epochs, "epoch")
         return f", {epochs} in minibatches of {config.ppo.minibatch}"

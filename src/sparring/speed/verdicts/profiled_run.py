@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from linecache import getline
 from typing import Any
 
+from sparring.phases import SEARCHING
 from sparring.speed.code import (
     LIBRARY,
     LOOP,
@@ -125,7 +126,8 @@ def classify(stack: CallStack) -> ClassifiedStack:
     for at, frame in enumerate(stack.frames):
         if phase in USER_PHASES and is_user_frame(frame, phase):
             break  # from here on it is the user's code, also where it calls sparring
-        if found := phase_of(frame):
+        found = phase_of(frame)
+        if found and not (phase == OPPONENTS and found in SEARCHING):
             phase, below = found, at
     user_frames = from_user_on(stack.frames[below:])
     if phase == STEPPING and (user_frames or calls_env(stack.frames[-1])):

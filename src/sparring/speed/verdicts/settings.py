@@ -13,8 +13,10 @@ from sparring.config import NetConfig, TrainConfig
 from sparring.errors import SparringError
 from sparring.learn.acting import PlayerActor
 from sparring.nets.policy import Policy
+from sparring.phases import TREES
 from sparring.speed.curves import BETWEEN
 from sparring.speed.kernels import IDLE
+from sparring.speed.verdicts import searching
 from sparring.speed.verdicts.profiled_run import (
     GAMES,
     INFERENCE,
@@ -51,6 +53,8 @@ MAX_WAITING = 64
 MAX_GAMES = 4096
 FEW_SAMPLES = 1024
 """Samples of a rollout below which the overhead per update counts."""
+ACTING = ("inference", "evaluate")
+"""Phases in which networks choose actions, in searches as well."""
 NO_BOTS = ("self", "past", "best", "given")
 WAITING_ENV, FEW_WORKERS = "an environment that waits", "too few workers"
 TOO_MANY_WORKERS = "too many workers"
@@ -65,7 +69,8 @@ def candidates(run: ProfiledRun) -> list[Candidate]:
     usual = preset(run.config.game, run.config.algo, gpu=run.on_gpu)
     if usual is not None:
         others += [epochs(run, usual), ratio(run, usual), net(run, usual)]
-    return [*opponents(run), *found, *filter(None, others)]
+    searches = searching.candidates(run, usual)
+    return [*searches, *opponents(run), *found, *filter(None, others)]
 
 
 @cache
@@ -127,12 +132,12 @@ def threads(run: ProfiledRun) -> list[Candidate]:
             f"{why}: they wait for each other",
             f"use {fewer}",
             estimated=0.1 if now > cores else None,
-            hope=2.0 if now >= 2 * cores else 0.1 + 0.4 * run.phase("update", "inference"),
+            hope=2.0 if now >= 2 * cores else 0.1 + 0.4 * run.phase("update", *ACTING),
         )
         for fewer in dict.fromkeys(tries)
     ]
     if now < cores and busy > 0.8 * now and load < cores - now:
-        part = run.phase("update", "inference", "stepping")
+        part = run.phase("update", "stepping", *ACTING, *TREES)
         hope = without(part, 0.5 * (1 - now / cores))
         why, change = f"{counted(now, 'thread')} at work on {cores} cores", {"threads": cores}
         found.append(Candidate("too few threads", part, change, why, f"use {cores}", hope=hope))
@@ -142,7 +147,7 @@ def threads(run: ProfiledRun) -> list[Candidate]:
 def games(run: ProfiledRun) -> Candidate | None:
     """So few games at once that an inference call is mostly overhead."""
     collect = run.config.collect
-    now, share = collect.games, run.phase("inference")
+    now, share = collect.games, run.phase(*ACTING)
     if not run.custom_env:
         share += run.at(STEPPING)
     share = max(share, run.at(INFERENCE, PAST))
@@ -235,14 +240,14 @@ def unused_gpu(run: ProfiledRun) -> Candidate | None:
     """A GPU that is not used."""
     if run.config.device != "cpu" or not torch.cuda.is_available() or run.on_gpu:
         return None
-    cause, part = "a GPU that is not used", run.phase("update", "inference")
+    cause, part = "a GPU that is not used", run.phase("update", *ACTING)
     text = f"{percent(part)} in the network on a CPU, beside a GPU"
     return Candidate(cause, part, {"device": "cuda"}, text, "use it", hope=without(part, 0.8))
 
 
 def float32(run: ProfiledRun) -> Candidate | None:
     """A GPU that computes in float32 where bfloat16 is enough."""
-    part = run.phase("update", "inference")
+    part = run.phase("update", *ACTING)
     if not run.on_gpu or run.config.collect.bf16 or part < 0.3:
         return None
     text, change = f"{percent(part)} in the network, in float32", {"collect": {"bf16": True}}
@@ -373,7 +378,7 @@ def weights(net: NetConfig) -> int:
 
 
 def net(run: ProfiledRun, usual: TrainConfig) -> Candidate | None:
-    now, small, share = run.config.net, usual.net, run.phase("update", "inference", "sampling")
+    now, small, share = run.config.net, usual.net, run.phase("update", "sampling", *ACTING)
     if weights(now) < 4 * weights(small) or share < 0.4 or run.config.hierarchy.on:
         return None
     change: dict[str, Any] = {"hidden": small.hidden} if small.kind == "mlp" else {}

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sparring.curriculum.phases import PhaseProgress
-from sparring.training.status import Status
+from sparring.training.status import SIMULATIONS_PER_S, Status
 
 EXACT = 100_000
 """RunCounts below this are written out."""
@@ -83,6 +83,9 @@ def learning_texts(learning: Mapping[str, float]) -> list[str]:
         age = f", {count(parts['replay_age'])} decisions old" if "replay_age" in parts else ""
         texts.append(f"replay {parts['replay_fill']:.0%} full{age}")
     texts += [f"{name} {parts[name]:.3g}" for name in ("epsilon", "temperature") if name in parts]
+    if SIMULATIONS_PER_S in parts:
+        rate = f", {count(parts[SIMULATIONS_PER_S])}/s"
+        texts.append(f"{parts['simulations']:.0f} simulations{rate}")
     if "workers/memory_mib" in parts:
         texts.append(workers_text(parts))
     if "distributed/lag_mean" in parts:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from sparring.phases import TREES
 from sparring.training.utilization.advice import MinibatchAdvice
 from sparring.usage import Contention
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 PHASE_NAMES = {
     "stepping": "stepping the games",
     "inference": "inference",
+    "select": "the trees of the searches",
+    "evaluate": "the network of the searches",
+    "settle": "the trees of the searches",
     "rollout": "the rollout",
     "update": "the update",
     "advantage": "advantages",
@@ -173,6 +177,14 @@ def compute_utilization(done: WorkDone, work: WorkPerSample, peaks: Peaks) -> Ut
 
 
 def slowest_phase(phases: Mapping[str, float], ideal: Mapping[str, float]) -> str:
-    """Return the phase with the largest difference between its seconds and its ideal seconds."""
+    """Return the phase with the largest difference between its seconds and its ideal seconds.
+
+    In searches the network evaluates leaves, and games step to them inside of the trees, whose two
+    phases count together.
+    """
+    if "evaluate" in phases:
+        phases = {**phases, "select": sum(phases.get(name, 0.0) for name in TREES), "settle": 0.0}
+        names = {"evaluate": "inference", "select": "stepping", "update": "update"}
+        ideal = {name: ideal[of] for name, of in names.items()}
     lost = {name: seconds - ideal.get(name, 0.0) for name, seconds in phases.items()}
     return max(lost, key=lost.__getitem__, default="")

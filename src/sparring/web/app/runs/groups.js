@@ -4,7 +4,10 @@ import { titled } from "/app/words.js";
 
 const GRAY = 7;
 const PREVIOUS_BEST = "previous best";
-const PHASES = "stepping inference transfer advantage replay sampling update other".split(" ");
+const PHASES =
+  "stepping inference select evaluate settle transfer advantage replay sampling update other".split(
+    " ",
+  );
 export const LOSSES = {
   policy_loss: "Policy loss",
   value_loss: "Value loss",
@@ -37,6 +40,7 @@ const CURRICULUM = {
 const SPEEDS = { "charts/SPS": "decisions/s", "charts/samples_per_s": "samples/s" };
 const USE = {
   "charts/machine_share": ["Share of what this machine can do", "percent"],
+  "charts/simulations_per_s": ["Simulations of searches per second", "rate"],
   "charts/cpu_share": ["Processor cores at work", "number"],
   "charts/gpu_busy": ["GPU at work", "percent"],
   "distributed/learner_idle": ["Learner idle", "percent"],
