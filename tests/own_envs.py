@@ -200,6 +200,13 @@ class Nim(AECEnv):  # type: ignore[misc]
         return "|" * self.left
 
 
+class OpenNim(Nim):
+    """Nim that says that nothing is hidden, and that one wins what the other loses."""
+
+    perfect_information = True
+    zero_sum = True
+
+
 class Hands(ParallelEnv):  # type: ignore[misc]
     """Rock, paper, scissors, five times; the observation is what both showed last."""
 
@@ -278,6 +285,11 @@ def make_uneven_sleep() -> Cards:
 def make_table() -> Nim:
     """Make the game in which agents take turns."""
     return Nim()
+
+
+def make_open_table() -> OpenNim:
+    """Make the same game, which declares what a search relies on."""
+    return OpenNim()
 
 
 def make_parallel() -> Hands:

@@ -28,6 +28,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     root = tmp_path_factory.mktemp("runs")
     made = {}
     words: dict[str, Any] = {"cards": "own_envs:make_cards", "nim": "own_envs:make_table"}
+    words["open"] = "own_envs:make_open_table"
     words |= {"walk": "own_envs:make_walk", "vector": "own_envs:make_vector"}
     words["object"] = gymnasium.make_vec("CartPole-v1", num_envs=4, vectorization_mode="sync")
     for name, game in words.items():
@@ -64,19 +65,36 @@ def test_eval_of_a_game_for_two_is_against_random_or_whoever_is_named(
     assert "every deal from all 2 seats" in shown
 
 
+def test_agents_search_in_copies(
+    runs: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = told(f"eval {runs['cards']} --games 4 --search 8", capsys)
+    assert re.search(r"alone +4 ", shown)
+    shown = told(f"arena {runs['open']} {runs['open']}@8 random --games 4", capsys)
+    assert re.search(r"1 .*open@8 ", shown)
+    shown = played(f"{runs['open']} --level 6 --seed 2", "?\n" + "0\n" * 20, monkeypatch, capsys)
+    assert "against " in shown
+    assert re.search(r"open@level6 would choose: [012]", shown)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("eval {} --search 8", "a custom environment, and search does not copy those yet"),
-        ("eval {}@8", "a custom environment, and search does not copy those yet"),
-        ("play {} --search 8", "--search is for native games"),
-        ("play {} --level 3", "--level is for native games"),
+        ("eval {nim} --search 8", "declare it in the environment: perfect_information = True"),
+        ("eval {nim}@8", "declare it in the environment: perfect_information = True"),
+        ("eval {vector} --search 8", "are stepped by a vector or by workers"),
+        ("play {open} --search 8 --level 6", "--level and --search exclude each other"),
+        ("play {open} --search 8 --against random", "random is a bot"),
+        ("play {open} --search no", "--search no: 'no' is no budget"),
+        ("bench search {cards}", "bench search measures native games"),
     ],
 )
-def test_search_is_not_there_yet(
+def test_what_cannot_be_searched(
     runs: dict[str, str], capsys: pytest.CaptureFixture[str], words: str, reason: str
 ) -> None:
-    assert reason in told(words.format(runs["nim"]), capsys, code=2)
+    complaint = told(words.format(**runs), capsys, code=2)
+    assert reason in complaint
+    assert len([line for line in complaint.splitlines() if line.startswith("sparring: ")]) == 1
 
 
 def played(

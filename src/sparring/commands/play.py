@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from sparring.commands.shared.custom_game import play_custom
-from sparring.commands.shared.players import load_with_flags, player_called, with_search
+from sparring.commands.shared.players import load_with_flags, player_called, with_strength
 from sparring.commands.shared.printing import make_console, print_styled
 from sparring.commands.shared.thinking import Thought
 from sparring.config.commands import PlayConfig
@@ -54,9 +54,8 @@ def run(config: PlayConfig) -> int:
     agent, rules = read_game(config)
     if is_custom(rules):
         assert not isinstance(agent, str | None)
-        for option in ("save", "level", "search"):
-            if getattr(config, option):
-                raise ConfigError(f"--{option} is for native games, not {rules.name}; leave it out")
+        if config.save:
+            raise ConfigError(f"--save is for native games, not {rules.name}; leave it out")
         return play_custom(config, agent)
     if rules.box or rules.rows > 1:
         watched = config.game if agent else f"{rules.name}:{rules.bots[-1]}"
@@ -113,22 +112,6 @@ def usual_player(config: PlayConfig, agent: Player | None, rules: Rules) -> Play
     if agent is not None or not config.level:
         return agent or rules.bots[-1]
     return rules.bots[(config.level - 1) * len(rules.bots) // max(LEVELS)]
-
-
-def with_strength(others: dict[int, Player], config: PlayConfig) -> dict[int, Player]:
-    """Return the players at --level or with --search; each policy once."""
-    if not config.level:
-        return dict(zip(others, with_search(list(others.values()), config.search), strict=True))
-    if config.search:
-        raise ConfigError("--level and --search exclude each other; leave one out")
-    known = {id(one): one for one in others.values()}
-    leveled = {
-        key: one if isinstance(one, str) else one.at_level(config.level)
-        for key, one in known.items()
-    }
-    if config.against and all(isinstance(one, str) for one in known.values()):
-        raise ConfigError(f"--level {config.level}: bots have no levels; leave it or --against out")
-    return {seat: leveled[id(one)] for seat, one in others.items()}
 
 
 def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[int, Player]:

@@ -21,6 +21,7 @@ from sparring.errors import SparringError, VectorError
 from sparring.games.rules import Rules
 from sparring.league.players import BatchPlayer
 from sparring.league.results import MatchRecord
+from sparring.nets.roots import Roots
 from sparring.nets.stateful_player import Memories
 from sparring.pools.custom.base import TERMINATED, TRUNCATED, CustomPool
 from sparring.pools.custom.buffers import GAME_RUNNING, GAME_TRUNCATED
@@ -134,7 +135,9 @@ def play_in_new_envs(
     """Play in environments that the factory makes."""
     factory, games = factory_of(rules), min(MAX_ENVS, deals * rules.seats)
     try:
-        episodes = open_episodes(factory, games, limits_of(players))
+        # A search copies environments, which it cannot in another process.
+        local = any(getattr(player, "budget", None) for player in players)
+        episodes = open_episodes(factory, games, limits_of(players), local=local)
     except VectorError:
         pool = cached_pool(factory, games)
         check_env_unchanged(players, rules, pool.rules)
@@ -241,11 +244,19 @@ def choose_actions(
             seed=settings.seed,
             rollout=number,
             step=step,
+            roots=roots_of(games, rows),
         )
         for (game, row, seat), action, state in zip(rows, chosen, memory, strict=True):
             actions[game][row] = action
             running[game].memories[seat] = state
     return actions
+
+
+def roots_of(games: EnvEpisodes, rows: Sequence[tuple[int, int, int]]) -> Roots | None:
+    """Return the positions of (game, row, seat), for players that search."""
+    if games.pool is None:
+        return None
+    return [(games.pool, np.array([game * games.rules.rows + row for game, row, _ in rows]))]
 
 
 # Vector environments, which start all episodes together
@@ -272,6 +283,7 @@ def play_in_vector_env(
                 "greedy": settings.greedy,
                 "seed": settings.seed,
                 "step": step,
+                "roots": [(pool, rows)],
             }
             action[rows], memory[rows] = players[0].decide(
                 batch.obs[rows], batch.mask[rows], memory[rows], **options

@@ -20,6 +20,7 @@ from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY, HeadOutputs, head_width
 from sparring.nets.stateful_player import BatchPlayer, rows_read_by
 from sparring.phases import phase
+from sparring.pools.custom.base import CustomPool
 from sparring.pools.lineups import Mixes
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -208,12 +209,12 @@ class PlayerActor:
 
     def __init__(self, player: BatchPlayer, seed: int, *, greedy: bool = False) -> None:
         self.player, self.seed, self.greedy = player, seed, greedy
-        self.pool: Pool | None = None
+        self.pool: Pool | CustomPool | None = None
         """Games of the rows, for a player that searches."""
         self.first_row = 0
 
     def join(self, pool: GamePool, first_row: int) -> None:
-        self.pool = pool if isinstance(pool, Pool) else None
+        self.pool = pool if isinstance(pool, Pool | CustomPool) else None
         self.first_row = first_row
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:

@@ -25,13 +25,15 @@ from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 from sparring.nets.roots import Roots, roots_in
 from sparring.nets.searching import (
     SearchCache,
+    check_budget,
     check_searchable,
     discount_of,
     evaluator_of,
+    make_search,
     search_actions,
 )
 from sparring.search.budget import Budget
-from sparring.search.search import TIMED_NODES, Search, SearchConfig, check_tree_memory
+from sparring.search.search import Search, SearchConfig
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -109,8 +111,7 @@ class Policy:
         self.check_searchable()
         fixed = copy.copy(self)
         fixed.budget = budget if isinstance(budget, Budget) else Budget.parse(str(budget))
-        nodes = fixed.budget.simulations or TIMED_NODES
-        check_tree_memory(self.rules, nodes, 1, SearchConfig())
+        check_budget(self.rules, fixed.budget)
         fixed.name = f"{self.name}@{fixed.budget}"
         return fixed
 
@@ -160,7 +161,7 @@ class Policy:
         budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
         evaluate = evaluator_of(self, options.get("threads", 1))
         options = {"config": SearchConfig(gamma=discount_of(self.meta)), **options}
-        return Search(rules or self.rules, evaluate, budget, squash=squash, **options)
+        return make_search(rules or self.rules, evaluate, budget, squash=squash, **options)
 
     @property
     def memory_bytes(self) -> int:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.games.state import State
+from sparring.pools.custom.base import CustomPool
 from sparring.pools.native import Pool
 
-Roots: TypeAlias = Sequence[tuple[Pool | State, npt.NDArray[np.intp]]]
+Roots: TypeAlias = Sequence[tuple[Pool | CustomPool | State, npt.NDArray[np.intp]]]
 """Pools and states with their rows, in the order of the batch; rows are numbered as in the pool."""
 
 

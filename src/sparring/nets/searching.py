@@ -22,9 +22,19 @@ from sparring.nets.net import POLICY, HeadOutputs, Net
 from sparring.nets.roots import Roots
 from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
+from sparring.pools.custom.rules import CustomRules
+from sparring.pools.native import Pool
 from sparring.schedule import Moment, Schedule
 from sparring.search.budget import Budget
-from sparring.search.search import Evaluate, Search, trees_for
+from sparring.search.environment import EnvironmentSearch, trees_at_once
+from sparring.search.search import (
+    TIMED_NODES,
+    Evaluate,
+    Search,
+    SearchConfig,
+    check_tree_memory,
+    trees_for,
+)
 from sparring.search.search import check_searchable as check_rules
 
 
@@ -57,12 +67,8 @@ class Searcher(Protocol):
 def check_searchable(policy: Searcher) -> None:
     """Raise with the reason if a policy cannot search."""
     rules, name = policy.rules, policy.name
-    if is_custom(rules):
-        raise ConfigError(
-            f"{name} plays {rules.name}, a custom environment, and search does not copy those yet; "
-            "leave the search out"
-        )
-    check_rules(rules)
+    if not is_custom(rules):  # an environment is asked where it is
+        check_rules(rules)
     if policy.memory_bytes:
         raise ConfigError(
             f"{name} has memory, which the positions of a tree do not hold; leave the search out, "
@@ -125,6 +131,19 @@ def evaluator_of(policy: Searcher, threads: int = 1) -> Evaluate:
     return evaluate
 
 
+def make_search(rules: Rules, evaluate: Evaluate, budget: Budget, **options: Any) -> Search:
+    """Return a search in native games, or in custom environments."""
+    if isinstance(rules, CustomRules):
+        return EnvironmentSearch(rules, evaluate, budget, **options)
+    return Search(rules, evaluate, budget, **options)
+
+
+def check_budget(rules: Rules, budget: Budget) -> None:
+    """Raise if the tree of a single decision does not fit into memory."""
+    if not is_custom(rules):
+        check_tree_memory(rules, budget.simulations or TIMED_NODES, 1, SearchConfig())
+
+
 def discount_of(meta: Mapping[str, Any]) -> float:
     """Return the discount that a policy was trained with, that at the end of a schedule."""
     config = meta.get("config")
@@ -145,20 +164,27 @@ def search_actions(
     noise depends on the step as well.
     """
     if roots is None:
+        give = f"give states of {policy.rules.name}, or "
         raise ConfigError(
-            f"{policy.name} searches from positions, and observations are not positions; give "
-            f"states of {policy.rules.name}, or leave @{policy.budget} out"
+            f"{policy.name} searches from positions, and observations are not positions; "
+            f"{'' if is_custom(policy.rules) else give}leave @{policy.budget} out"
         )
     by_pool, by_state = derive_seed(seed, rollout), derive_seed(seed, rollout, step)
     actions = []
+    where: Any
     for where, rows in roots:
         if isinstance(where, State):
             search = policy.search(where.rules, seed=by_state, noise=not greedy)
             actions += [search.from_state(where, int(row)).action for row in rows]
         elif len(rows):
             assert policy.budget
-            trees = trees_for(where.rules, policy.budget, len(rows))
-            options = {"seed": by_pool, "noise": not greedy, "threads": where.threads}
+            options: dict[str, Any] = {"seed": by_pool, "noise": not greedy}
+            if isinstance(where, Pool):
+                trees = trees_for(where.rules, policy.budget, len(rows))
+                options["threads"] = where.threads
+            else:
+                trees = trees_at_once(policy.budget, len(rows))
+                options["seed"] = by_pool if greedy else by_state
             search = policy.searches.search(policy, where.rules, trees, **options)
             parts = [rows[first : first + trees] for first in range(0, len(rows), trees)]
             actions += [search.from_pool(where, part).action for part in parts]

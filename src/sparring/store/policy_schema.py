@@ -13,6 +13,7 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
 from sparring.pools.custom.choices import MAX_COMBINATIONS, MAX_PARTS
+from sparring.pools.custom.rules import DECLARED
 from sparring.store.schema import (
     any_value,
     boolean,
@@ -70,6 +71,7 @@ CUSTOM = object_with(
         "names": list_of(string),
         "action_names": list_of(string),
         "choices": CHOICES,
+        **dict.fromkeys(DECLARED, boolean),
     },
     closed=True,
 )
@@ -155,6 +157,8 @@ def check_custom(custom: Mapping[str, Any]) -> None:
             raise ValueError("foreign.choices has other counts, start, shape or actions")
     if (names := custom.get("action_names")) and len(names) != custom["actions"]:
         raise ValueError(f"foreign.action_names has {len(names)}, not {custom['actions']}")
+    if custom.get("zero_sum") and custom["seats"] != 2:
+        raise ValueError(f"foreign.zero_sum is for two seats, not {custom['seats']}")
 
 
 def check_heads(rules: Rules, heads: Mapping[str, int] | None) -> None:

@@ -17,6 +17,7 @@ from sparring.commands.bench.shared import BenchRecorder, finish, machine_line, 
 from sparring.commands.shared.players import load_with_flags
 from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
 from sparring.config.commands import BenchSearchConfig
+from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
 from sparring.games.rules import game_names
@@ -24,6 +25,7 @@ from sparring.machine import cores, machine_info, warn_if_busy
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.pools import Pool
+from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
 from sparring.search.search import Search
 from sparring.speed.bench_records import Figure
@@ -52,6 +54,11 @@ def run(config: BenchSearchConfig) -> int:
     threads = config.threads or cores()
     torch.set_num_threads(threads)
     policy, rules = find_network(config, threads)
+    if is_custom(rules):
+        raise ConfigError(
+            f"bench search measures native games; {rules.name} is a custom environment, whose own "
+            "steps and copies take the time"
+        )
     policy.check_searchable()
     report: dict[str, Any] = {
         "command": "bench search",

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sparring.commands.shared.players import player_called
+from sparring.commands.shared.players import player_called, with_strength
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import split_list
 from sparring.games.rules import Rules
-from sparring.league.players import BatchPlayer, name_of, random_player
+from sparring.league.players import BatchPlayer, Player, name_of, random_player
 from sparring.nets.stateful_player import StatefulPlayer
 from sparring.pools.custom.cache import (
     cached_pool,
@@ -50,6 +50,7 @@ class CustomGame:
             )
         check_same(name, rules, pool.rules)
         self.word, self.rules, self.table = word, pool.rules, tables_of(pool)[0]
+        self.pool = pool
         self.env = self.table.env
         self.score = np.zeros(pool.rules.seats)
         self.steps = self.seed = 0
@@ -88,7 +89,9 @@ class CustomGame:
         stateful = self._stateful.setdefault((id(player), seat), StatefulPlayer(player))
         obs = self.rules.pack(self.table.numbers[seat][None])
         mask = self.table.mask[seat][None]
+        row = self.table.deciding().index(seat)
         how: dict[str, Any] = {"greedy": greedy, "seed": self.seed}
+        how["roots"] = [(self.pool, np.array([row]))]
         return stateful.decide(seat, obs, mask, rollout=seat, step=self.steps, **how)
 
     def play(self, actions: Sequence[tuple[int, Any]]) -> None:
@@ -109,14 +112,18 @@ class CustomGame:
             return self.env.render()
 
 
-def custom_player(word: str, rules: Rules) -> BatchPlayer:
-    player = player_called(word, rules)
+def custom_player(player: Player, rules: Rules) -> BatchPlayer:
     return random_player(rules) if isinstance(player, str) else player
 
 
 def custom_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[BatchPlayer]:
     """Return one player per seat; a single one plays all of them."""
-    known = {word: custom_player(word, rules) for word in dict.fromkeys(words)}
+    return [custom_player(player, rules) for player in named_players(words, rules, seats, what)]
+
+
+def named_players(words: Sequence[str], rules: Rules, seats: int, what: str) -> list[Player]:
+    """Return one player per seat, of which bots are still names."""
+    known = {word: player_called(word, rules) for word in dict.fromkeys(words)}
     players = [known[word] for word in words]
     if len(players) == 1:
         players *= seats
@@ -139,13 +146,16 @@ def play_custom(config: PlayConfig, policy: Policy) -> int:
     if config.against and rules.seats == 1:
         raise ConfigError(f"--against {config.against}: {rules.name} has one seat; leave it out")
     words = split_list(config.against)
-    others: list[BatchPlayer] = [policy] * (rules.seats - 1)
+    others: list[Player] = [policy] * (rules.seats - 1)
     if words:
-        others = custom_players(words, rules, rules.seats - 1, "--against")
+        others = named_players(words, rules, rules.seats - 1, "--against")
+    seats = [seat for seat in range(rules.seats) if seat != config.seat]
+    strong = with_strength(dict(zip(seats, others, strict=True)), config) if others else {}
+    (adviser,) = with_strength({config.seat: policy}, config).values()
+    players = {seat: custom_player(player, rules) for seat, player in strong.items()}
     game = CustomGame(policy.name, rules, TEXT)
     game.start(secrets.randbelow(10**6) if config.seed is None else config.seed)
-    seats = [seat for seat in range(rules.seats) if seat != config.seat]
-    TerminalGame(game, config.seat, dict(zip(seats, others, strict=True)), policy).play(config.game)
+    TerminalGame(game, config.seat, players, custom_player(adviser, rules)).play(config.game)
     return 0
 
 

@@ -16,6 +16,7 @@ from sparring.search.budget import Budget
 from sparring.store.lookup import common_game, find_player, split_style
 
 if TYPE_CHECKING:
+    from sparring.config.commands import PlayConfig
     from sparring.nets.policy import Policy
 
 
@@ -95,6 +96,22 @@ def with_search(players: Sequence[Player], search: str) -> list[Player]:
         player if isinstance(player, str) or player.budget else player.searching(budget)
         for player in players
     ]
+
+
+def with_strength(others: dict[int, Player], config: PlayConfig) -> dict[int, Player]:
+    """Return the players at --level or with --search; each policy once."""
+    if not config.level:
+        return dict(zip(others, with_search(list(others.values()), config.search), strict=True))
+    if config.search:
+        raise ConfigError("--level and --search exclude each other; leave one out")
+    known = {id(one): one for one in others.values()}
+    leveled = {
+        key: one if isinstance(one, str) else one.at_level(config.level)
+        for key, one in known.items()
+    }
+    if config.against and all(isinstance(one, str) for one in known.values()):
+        raise ConfigError(f"--level {config.level}: bots have no levels; leave it or --against out")
+    return {seat: leveled[id(one)] for seat, one in others.items()}
 
 
 def read_search(text: str) -> Budget:

@@ -16,8 +16,12 @@ from sparring.games.rules import Bots, Field, Rewards, Rules
 from sparring.games.stats import Stat
 from sparring.pools.custom.bounds import Bounds, read_bounds
 from sparring.pools.custom.choices import Choices, read_choices
-from sparring.pools.custom.encoding import Encoding
+from sparring.pools.custom.encoding import Encoding, env_attribute
 from sparring.pools.custom.layout import ObsLayout, read_layout
+
+DECLARED = ("zero_sum", "perfect_information")
+"""Attributes by which an env declares what a search relies on: two seats of which one wins what the
+other loses; nothing is hidden from any seat."""
 
 
 class CustomRules(Rules):
@@ -37,6 +41,8 @@ class CustomRules(Rules):
         names: Sequence[str] = (),
         action_names: Sequence[str] = (),
         choices: Choices | Mapping[str, Any] | None = None,
+        zero_sum: bool = False,
+        perfect_information: bool = False,
     ) -> None:
         """Describe an environment; `plain` returns the same arguments.
 
@@ -46,6 +52,7 @@ class CustomRules(Rules):
         parts, names: of an observation, see `ObsLayout`; by default unnamed floats.
         action_names: one for every action, if the env gives them.
         choices: of an env that asks for several at once; actions are their combinations.
+        zero_sum, perfect_information: what the env declares, see `DECLARED`.
         """
         self.name = re.sub(r"[^\w.-]+", "_", name)  # part of the run folder's name
         self.title = name
@@ -64,8 +71,8 @@ class CustomRules(Rules):
         self.bots = Bots()
         self.ends = ("terminated", "truncated")
         self.counters = ()
-        self.hides = True
-        self.zero_sum = False
+        self.hides = not perfect_information
+        self.zero_sum = bool(zero_sum)
         self.chance = True
         self.skip_forced = False
 
@@ -80,6 +87,8 @@ class CustomRules(Rules):
         plain |= self.layout.plain()
         plain |= {"action_names": list(self.action_names)} if self.action_names else {}
         plain |= {"choices": self.choices.plain()} if self.choices else {}
+        declared = {"zero_sum": self.zero_sum, "perfect_information": not self.hides}
+        plain |= {name: True for name in DECLARED if declared[name]}
         return plain | ({"bounds": self.bounds.plain()} if self.bounds else {})
 
     @cached_property
@@ -162,8 +171,10 @@ class CustomRules(Rules):
         return [1.0] if rewards is None else super().weights(rewards)
 
 
-def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> CustomRules:
-    """Rules of an env whose seats all have this encoding."""
+def rules_for(
+    name: str, encoding: Encoding, *, seats: int, rows: int, env: Any = None
+) -> CustomRules:
+    """Rules of an env whose seats all have this encoding. env: may declare more, see `DECLARED`."""
     return CustomRules(
         name,
         seats=seats,
@@ -175,4 +186,13 @@ def rules_for(name: str, encoding: Encoding, *, seats: int, rows: int) -> Custom
         action_names=encoding.action_names,
         choices=encoding.choices,
         **encoding.layout.plain(),
+        **declared_by(env, name, seats),
     )
+
+
+def declared_by(env: Any, name: str, seats: int) -> dict[str, Any]:
+    """What an env declares by the attributes in `DECLARED`."""
+    declared = {what: env_attribute(env, what) is True for what in DECLARED}
+    if declared["zero_sum"] and seats != 2:
+        raise ConfigError(f"{name} declares zero_sum, which is for two seats, not {seats}")
+    return declared

@@ -42,7 +42,8 @@ class TablePool(CustomPool):
                 raise ConfigError(f"{name} has other agents or spaces than the first env")
         self.tables = [self.table(env, index, agents, encodings) for index, env in enumerate(envs)]
         rows = 1 if self.turns else len(agents)
-        rules = rules_for(self.name_of(envs[0]), encodings[0], seats=len(agents), rows=rows)
+        name, seats = self.name_of(envs[0]), len(agents)
+        rules = rules_for(name, encodings[0], seats=seats, rows=rows, env=envs[0])
         buffers = SharedBuffers.make(rules, len(envs), memory)
         super().__init__(rules, len(envs), seed, agents, memory, buffers=buffers)
         self._stepper = self.stepper(0, len(envs), buffers)

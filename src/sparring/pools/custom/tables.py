@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sparring.errors import SparringError
+from sparring.errors import USER_CODE_ERRORS, ConfigError, SparringError
 from sparring.pools.custom.base import check_finite
+from sparring.pools.custom.copies import clone_env, reseed_env
 from sparring.pools.custom.encoding import MASK, Encoding
 from sparring.pools.custom.faults import empty_mask_error
+
+ARRAYS = ("numbers", "mask", "reward", "inside", "terminated", "truncated")
+"""Attributes of a table that hold its state beside the env's."""
 
 
 class EnvTable(ABC):
@@ -45,6 +50,40 @@ class EnvTable(ABC):
     @abstractmethod
     def deciding(self) -> list[int]:
         """Return the seat of every row; -1: none."""
+
+    def clone(self) -> Self:
+        """Return a table with a copy of the env."""
+        twin = copy.copy(self)
+        twin.env = clone_env(self.env, self.name)
+        for name in ARRAYS:
+            setattr(twin, name, getattr(self, name).copy())
+        return twin
+
+    def check_clones(self, actions: npt.NDArray[Any]) -> None:
+        """Refuse an env of which two copies do not play alike.
+
+        They may share with the env what a step changes: a search would play its moves in the real
+        game. actions: legal ones, as in `play`.
+        """
+        seen = []
+        for attempt in range(2):
+            twin = self.clone()
+            reseed_env(twin.env, 0)
+            try:
+                twin.play(actions)
+            except USER_CODE_ERRORS:
+                if not attempt:
+                    raise
+            seen.append(twin)
+        if not all(np.array_equal(*(getattr(twin, name) for twin in seen)) for name in ARRAYS):
+            raise ConfigError(
+                f"search copies {self.name}, and two copies play differently after the same "
+                "action; clone() has to copy all that a step changes, random generators too"
+            )
+
+    def see_all(self) -> None:
+        """Store what every seat sees, also those that do not decide."""
+        return  # as the step has done
 
     def one(self, actions: npt.NDArray[Any], row: int) -> Any:
         """One row's action in the form that the env takes: a number, or an array."""
@@ -146,6 +185,16 @@ class TurnTable(EnvTable):
 
     def deciding(self) -> list[int]:
         return [-1 if self.over else self.seats[self.env.agent_selection]]
+
+    def clone(self) -> Self:
+        twin = super().clone()
+        twin._earned = dict(self._earned)
+        return twin
+
+    def see_all(self) -> None:
+        for agent in self.env.agents:
+            seat = self.seats[agent]
+            self.encodings[seat].write(self.env.observe(agent), self.numbers[seat])
 
     def _find_next(self) -> None:
         env = self.env

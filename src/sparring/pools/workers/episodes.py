@@ -33,6 +33,8 @@ class EnvEpisodes(ABC):
     rules: CustomRules
     game_buffers: list[SharedBuffers]
     """Buffers of every game, valid after `wait`."""
+    pool: TablePool | None = None
+    """The environments, if they are in this process."""
 
     @abstractmethod
     def start(self, game: int, seed: int) -> None:
@@ -90,7 +92,8 @@ class LocalEpisodes(EnvEpisodes):
     ended = False
 
     def __init__(self, pool: TablePool) -> None:
-        self._pool, self.rules = pool, pool.rules
+        self.pool: TablePool = pool
+        self.rules = pool.rules
         whole, games = SharedBuffers.make(pool.rules, pool.num_games), range(pool.num_games)
         self.game_buffers = [whole.part(self.rules.rows, game, 1) for game in games]
         self._stepper = [
@@ -109,23 +112,23 @@ class LocalEpisodes(EnvEpisodes):
         """Nothing is under way."""
 
     def close(self) -> None:
-        self._pool.close()
+        self.pool.close()
 
 
 MAX_CACHED = 2
 """Factories whose environments stay open, as some take long to start."""
-_cached: dict[tuple[str, int, Limits], WorkerEpisodes | LocalEpisodes] = {}
+_cached: dict[tuple[str, int, Limits, bool], WorkerEpisodes | LocalEpisodes] = {}
 
 
-def open_episodes(word: str, games: int, limits: Limits) -> EnvEpisodes:
+def open_episodes(word: str, games: int, limits: Limits, *, local: bool = False) -> EnvEpisodes:
     """Make games by their factory's name, or return cached ones.
 
-    A factory that other processes cannot import is played in this process.
+    local: in this process, as are those of a factory that other processes cannot import.
     """
-    key = word, games, limits
+    local = local or is_local_factory(word)
+    key = word, games, limits, local
     found = _cached.pop(key, None)
     if found is None or found.ended:
-        local = is_local_factory(word)
         found = open_local(word, games) if local else WorkerEpisodes(word, games, limits)
     _cached[key] = found  # the most recently used is the last
     while len(_cached) > MAX_CACHED:
