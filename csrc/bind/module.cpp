@@ -158,6 +158,7 @@ void bind_rules(nb::module_& m) {
 }  // namespace sparring
 
 namespace sparring {
+void bind_exact(nb::module_& m);
 void bind_goals(nb::module_& m);
 void bind_layers(nb::module_& m);
 void bind_learning(nb::module_& m);
@@ -184,6 +185,7 @@ NB_MODULE(_native, m) {
   sparring::bind_rules(m);
   sparring::bind_search(m);
   sparring::bind_state(m);
+  sparring::bind_exact(m);
   sparring::bind_pool(m);
   sparring::bind_goals(m);
   sparring::bind_layers(m);

@@ -199,6 +199,35 @@ def state_fields(arg: Rules, /) -> list[tuple[str, int, int]]:
 
 def make_state(rules: Rules, seed: int, game: int, skip_forced: bool, weights: Sequence[float]) -> State: ...
 
+class Tree:
+    """A small game as a whole."""
+
+    @property
+    def seat(self) -> list[int]: ...
+
+    @property
+    def before(self) -> NDArray[numpy.int32]: ...
+
+    @property
+    def obs(self) -> NDArray[numpy.uint8]: ...
+
+    @property
+    def mask(self) -> NDArray[numpy.uint8]: ...
+
+    @property
+    def positions(self) -> int: ...
+
+    @property
+    def merged(self) -> bool: ...
+
+    def values(self, shares: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]) -> list[float]:
+        """Value of the game for every seat."""
+
+    def best_response(self, seat: int, shares: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]) -> tuple[float, int]:
+        """Value of a best response, and its decisions."""
+
+def make_tree(deals: Sequence[State], positions: int, depth: int, recall: bool) -> Tree: ...
+
 class Pool:
     """Games stepped together."""
 

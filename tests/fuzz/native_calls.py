@@ -80,7 +80,7 @@ class Workshop(SearchCalls):
         """Return a valid call of a binding."""
         owner, _, method = name.partition(".")
         if not method:
-            most = 2 if name == "shogi_perft" else None
+            most = {"shogi_perft": 2, "make_tree": 200}.get(name)
             return Call(name, getattr(_native, name), self.arguments(name), most)
         thing = self.thing(owner)
         declared = vars(type(thing))[method]
@@ -272,6 +272,20 @@ class Workshop(SearchCalls):
         start = _native.make_state(self.pool_rules, 1, 0, False, weights)
         game, side = start.position()
         return [np.array([1.0, 2.0]), game, np.zeros(1, np.int32), side]
+
+    def of_make_tree(self) -> Any:
+        return [[self.thing("State")], 50, 9, bool(self.lots.integers(2))]
+
+    def new_tree(self) -> Any:
+        rules = self.rules["kuhn_poker"]
+        state = _native.make_state(rules, 1, 0, False, list(rules.default_weights))
+        return _native.make_tree([state], 50, 9, False)
+
+    def of_tree_values(self) -> Any:
+        return [np.full((len(self.kept["Tree"].seat), 2), self.lots.random())]
+
+    def of_tree_best_response(self) -> Any:
+        return [int(self.lots.integers(2)), *self.of_tree_values()]
 
     # Rollouts and goals
 
