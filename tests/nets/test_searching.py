@@ -5,12 +5,15 @@ from __future__ import annotations
 import gc
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
+from reference.search import fixed_evaluator
 from sparring import Agent, ConfigError, Policy, Pool, Rules, State, new_state, train
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
@@ -20,6 +23,8 @@ from sparring.nets.net import POLICY
 from sparring.nets.policy import BY_VALUE, VALUES
 from sparring.nets.searching import discount_of, evaluator_of
 from sparring.nets.stateful_player import StatefulPlayer
+from sparring.search import search as trees
+from sparring.search.budget import Budget
 
 GAMES = ("tic_tac_toe", "connect_four")
 
@@ -65,6 +70,41 @@ def test_a_search_by_time_ends_with_a_move() -> None:
     assert searching.action(state) in state.legal()
     result = play_match(searching.rules, [searching, "careful"], games=2)
     assert result.games == 2
+
+
+@pytest.mark.parametrize("by_state", [True, False])
+@pytest.mark.parametrize(("seconds", "made"), [(1.0, 832), (0.03, 16), (0.005, 7)])
+def test_halving_within_a_time_plans_its_simulations(
+    by_state: bool, seconds: float, made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A millisecond per row: 16 simulations and their root take 17, and 0.9 of the rest is planned.
+
+    Where no more than 16 fit, the first search is the answer; it ends with the batch that is late.
+    """
+    clock = [0.0]
+    monkeypatch.setattr(trees, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    exact = fixed_evaluator(7)
+
+    def evaluate(obs: npt.NDArray[np.uint8]) -> Any:
+        clock[0] += len(obs) / 1000
+        return exact(obs)
+
+    rules = Rules("connect_four")
+    found = []
+    for budget in (Budget(seconds=seconds, rule="gumbel"), Budget(made)):
+        search = trees.Search(rules, evaluate, budget)
+        pool = Pool(rules, 1, seed=0)
+        pool.reset()
+        started = clock[0]
+        found.append(
+            search.from_state(new_state(rules))
+            if by_state
+            else search.from_pool(pool, np.zeros(1, np.intp))
+        )
+        if budget.seconds:
+            assert clock[0] - started < seconds + 0.007
+    assert found[0].simulations == made
+    assert np.array_equal(found[0].visits, found[1].visits)
 
 
 def test_rows_alone_cannot_be_searched() -> None:

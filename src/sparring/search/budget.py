@@ -26,8 +26,9 @@ class Budget:
     seconds: float = 0.0
     """0: no limit of time."""
     rule: str = GUMBEL
-    """gumbel: sequential halving, good from 2 simulations on; needs their number beforehand.
-    puct: grows best first; for many simulations, or a time."""
+    """gumbel: sequential halving, good from 2 simulations on; their number is planned beforehand,
+    within a time by the speed of a short search. puct: grows best first; for many simulations, or a
+    time."""
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

@@ -16,7 +16,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import seed_bits
 from sparring.machine import check_memory_budget
 from sparring.phases import Timing, phase
-from sparring.search.budget import RULES, Budget
+from sparring.search.budget import GUMBEL, RULES, Budget
 
 if TYPE_CHECKING:
     from sparring.games.state import State
@@ -30,6 +30,10 @@ return of each row's seat [B]."""
 
 TIMED_NODES = 2**18
 """Most nodes of a search that is limited by time alone."""
+TRIAL = 16
+"""Simulations of the search by which the speed is known."""
+PLANNED = 0.9
+"""Part of the time for which simulations are planned: some take longer."""
 TREES_AT_ONCE = 256
 """Most trees of a batch of roots: enough rows for a network, and little memory."""
 TREE_BYTES = 2**30
@@ -138,19 +142,23 @@ class Search:
         simulations: npt.NDArray[np.int32] | None = None,
     ) -> Found:
         """Search rows of a native pool. simulations: of each, at most those of the budget."""
-        given = np.full(len(rows), self.max_simulations, np.int32)
-        if simulations is not None:
-            given = np.ascontiguousarray(simulations, np.int32)
-        self.phases.start()
-        self.native.begin_pool(pool._native, np.ascontiguousarray(rows, np.int64), given)
-        return self._run(len(rows))
+        rows = np.ascontiguousarray(rows, np.int64)
+
+        def begin(most: int) -> None:
+            given = np.full(len(rows), most, np.int32) if simulations is None else simulations
+            given = np.ascontiguousarray(given, np.int32)
+            self.native.begin_pool(pool._native, rows, given)
+
+        return self._search(begin, len(rows), planned=simulations is None)
 
     def from_state(self, state: State, row: int = 0, simulations: int | None = None) -> Found:
         """Search the decision of a single game."""
-        given = self.max_simulations if simulations is None else simulations
-        self.phases.start()
-        self.native.begin_state(state.native, row, given)
-        return self._run(1)
+
+        def begin(most: int) -> None:
+            given = most if simulations is None else simulations
+            self.native.begin_state(state.native, row, given)
+
+        return self._search(begin, 1, planned=simulations is None)
 
     def line(self, tree: int = 0) -> list[int]:
         """Return the expected actions from the root on, the chosen one first."""
@@ -160,9 +168,27 @@ class Search:
         """Return (action, prior, visits, mean return, child) of a node's edges; child 0: none."""
         return self.native.edges(tree, node)
 
-    def _run(self, roots: int) -> Found:
-        obs, seconds = self.native.obs, self.budget.seconds
-        stop = time.monotonic() + seconds
+    def _search(self, begin: Callable[[int], None], roots: int, *, planned: bool) -> Found:
+        """Begin with the most simulations, and search.
+
+        planned: sequential halving has to know its simulations, so within a time a first, short
+            search tells how many fit.
+        """
+        budget, started = self.budget, time.monotonic()
+        if not (planned and budget.seconds and budget.rule == GUMBEL and not budget.simulations):
+            return self._run(begin, self.max_simulations, roots, budget.seconds)
+        found = self._run(begin, TRIAL, roots, budget.seconds)
+        left = started + budget.seconds - time.monotonic()
+        fit = simulations_in(left, int(found.simulations.min()), budget.seconds - left)
+        if fit <= TRIAL or self.halted:
+            return found
+        return self._run(begin, min(fit, self.max_simulations), roots, left)
+
+    def _run(self, begin: Callable[[int], None], most: int, roots: int, seconds: float) -> Found:
+        """Search with at most so many simulations. seconds: 0 is no limit."""
+        self.phases.start()
+        begin(most)
+        obs, stop = self.native.obs, time.monotonic() + seconds
         while rows := self._select():
             self._settle(*self._evaluate(obs[:rows]))
             if self.halted or (seconds and time.monotonic() > stop):
@@ -201,6 +227,11 @@ class Search:
         action = numbers[np.arange(roots), chosen] if box else chosen
         made = np.array([self.native.simulations(tree) for tree in range(roots)], np.int32)
         return Found(action, policy, value, visits, q, made, numbers)
+
+
+def simulations_in(left_s: float, made: int, took_s: float) -> int:
+    """Return how many simulations to plan for the time that is left, by those made before."""
+    return int(made / max(took_s, 1e-6) * max(left_s, 0.0) * PLANNED)
 
 
 def tree_settings(rules: Rules, config: SearchConfig | None = None) -> dict[str, Any]:

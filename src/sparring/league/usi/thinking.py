@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sparring.games import State, shogi
@@ -19,11 +18,6 @@ if TYPE_CHECKING:
 
 FIRST_ROUND, GROWTH = 64, 4
 """Simulations of the first search until `stop`, and how many times as many the next one has."""
-TRIAL = 16
-"""Simulations of a first search by which the speed is known, as sequential halving needs its number
-of simulations beforehand."""
-USED = 0.9
-"""Part of the time that is left for which simulations are planned."""
 
 
 def budget_for(own: Budget | None, most: int, limits: GoLimits) -> Budget | None:
@@ -76,21 +70,13 @@ class Thinking:
             if self.stopped.is_set():
                 return
 
-    def _sizes(self) -> Iterator[int]:
-        """Yield the simulations of every round."""
+    def _sizes(self) -> Iterator[int | None]:
+        """Yield the simulations of every round; None: those of the budget."""
         most, size = self.search.max_simulations, FIRST_ROUND
-        if not self.budget.simulations and self.budget.rule == GUMBEL:
-            yield TRIAL
-            passed = time.monotonic() - self.started
-            left = max(self.budget.seconds - passed, 0.0)
-            self.search.budget = replace(self.budget, seconds=left or 1e-3)
-            planned = int(self.simulations / passed * left * USED)
-            yield from [min(planned, most)] if planned > TRIAL else []
-            return
         while self.rounds and size < most:
             yield size
             size *= GROWTH
-        yield most
+        yield None
 
     def _info(self, found: Found) -> str:
         seconds = max(time.monotonic() - self.started, 1e-3)
