@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from sparring.cli import main
 from sparring.games.rules import Rules
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool
@@ -203,3 +205,13 @@ def test_continuous_actions_are_sampled_as_on_the_cpu() -> None:
     theirs: Found = cpu.found  # type: ignore[attr-defined]
     assert np.array_equal(found["action"].cpu().numpy()[rows], theirs.action)
     assert np.array_equal(found["value"].cpu().numpy()[rows], theirs.value)
+
+
+def test_searches_are_measured_beside_their_network(capsys: pytest.CaptureFixture[str]) -> None:
+    words = "bench search connect_four --device cuda --games 256 --simulations 4 8 --rounds 2"
+    assert main([*words.split(), "--json"]) == 0
+    for one in json.loads(capsys.readouterr().out)["measured"]:
+        assert one["batch"] == 256
+        assert len(one["simulations_per_s"]) == 2
+        assert all(0 < share < 1.5 for share in one["share_of_network"])
+        assert min(one["stages"].values()) > 0

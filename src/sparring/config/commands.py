@@ -81,9 +81,11 @@ class BenchSearchConfig(Checked):
     """A run, checkpoint or saved policy; or a game, for an untrained network of its preset."""
     simulations: Annotated[tuple[int, ...], between(1, 1_048_575)] = ()
     """Simulations per decision, each measured. Left out: 16, 64, 200."""
-    games: Annotated[int, at_least(1)] = 256
+    games: Annotated[int, at_least(0)] = 0
     """Decisions that are searched together. More makes larger batches for the network and needs
-    more memory."""
+    more memory. 0: 256, on a GPU 16384."""
+    device: Annotated[str, one_of("cpu", "cuda", pattern=r"cuda:\d+")] = "cpu"
+    """Device of trees and network: cpu or cuda."""
     rule: Annotated[str, one_of("gumbel", "puct")] = "gumbel"
     """gumbel: sequential halving. puct: one leaf per game and batch."""
     rounds: Annotated[int, at_least(1)] = 5

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -24,34 +24,92 @@ from sparring.games.rules import game_names
 from sparring.machine import cores, machine_info, warn_if_busy
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.phases import TREES
 from sparring.pools import Pool
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
 from sparring.search.search import Search
 from sparring.speed.bench_records import Figure
+from sparring.training.planning.placement import choose_device
 from sparring.training.planning.settings import with_preset
 
 SIMULATIONS = (16, 64, 200)
+GAMES = (256, 16_384)
+"""Decisions at once on a CPU and on a GPU, if none are given."""
 OPENING_STEPS = 4
 """Random moves before the searched positions."""
 
 
-@dataclass
-class SearchVariant:
+class SearchBench(Protocol):
     """One measured number of simulations."""
 
     simulations: int
-    search: Search
-    batches: list[int] = field(default_factory=list)
+    made: int
+    """Simulations of one search, in all its trees."""
+    batches: list[int]
     """Rows of each evaluation in one search."""
-    search_s: list[float] = field(default_factory=list)
-    network_s: list[float] = field(default_factory=list)
+    bytes_per_node: float
+    search_s: list[float]
+    network_s: list[float]
     """Seconds of the same evaluations without trees."""
+
+    def warm_up(self) -> None:
+        """Search once, untimed."""
+
+    def measure(self) -> None:
+        """Time a search and its network alone."""
+
+    def stages(self) -> dict[str, float]:
+        """Return seconds by stage of a search: select, evaluate, settle."""
+
+
+class CpuSearchBench:
+    """One measured number of simulations on CPU threads."""
+
+    def __init__(self, search: Search, pool: Pool, simulations: int) -> None:
+        """Search one row of every game of the pool."""
+        self.search, self.pool, self.simulations = search, pool, simulations
+        self.rows = np.arange(pool.num_games, dtype=np.intp) * pool.rules.rows
+        self.made = pool.num_games * simulations
+        config, nodes = search.config, simulations + 1
+        native = pool.rules.native
+        self.bytes_per_node = (
+            _native.search_bytes(native, nodes, config.width, config.samples) / nodes
+        )
+        self.batches: list[int] = []
+        self.search_s: list[float] = []
+        self.network_s: list[float] = []
+
+    def warm_up(self) -> None:
+        """Search once and note the sizes of the evaluated batches."""
+        search, evaluate = self.search, self.search.evaluate
+
+        def noting(obs: npt.NDArray[np.uint8]) -> Any:
+            self.batches.append(len(obs))
+            return evaluate(obs)
+
+        search.evaluate = noting
+        search.from_pool(self.pool, self.rows)
+        search.evaluate = evaluate
+        search.phases.take()
+
+    def measure(self) -> None:
+        started = time.perf_counter()
+        self.search.from_pool(self.pool, self.rows)
+        searched = time.perf_counter()
+        for size in self.batches:
+            self.search.evaluate(self.search.native.obs[:size])
+        self.search_s.append(searched - started)
+        self.network_s.append(time.perf_counter() - searched)
+
+    def stages(self) -> dict[str, float]:
+        return self.search.phases.take()
 
 
 def run(config: BenchSearchConfig) -> int:
     """Measure search and network in turn, report."""
-    threads = config.threads or cores()
+    device, threads = choose_device(config.device), config.threads or cores()
+    config = replace(config, games=config.games or GAMES[device != "cpu"])
     torch.set_num_threads(threads)
     policy, rules = find_network(config, threads)
     if is_custom(rules):
@@ -65,27 +123,24 @@ def run(config: BenchSearchConfig) -> int:
         "game": rules.name,
         "flags": changed_flags(rules),
         "network": policy.net.describe(),
-        "options": {k: getattr(config, k) for k in ("games", "rule", "seed")}
+        "options": {k: getattr(config, k) for k in ("games", "rule", "seed", "device")}
         | {"threads": threads},
         "machine": machine_info(),
     }
     settings = {key: report[key] for key in ("game", "flags", "options")}
-    recorder = BenchRecorder(config, "bench search", settings, "cpu")
+    recorder = BenchRecorder(config, "bench search", settings, device)
     warn_if_busy(report["machine"]["load_average"])
-    pool, rows = make_roots(rules, config)
-    variants = [
-        make_variant(policy, rules, config, n, threads) for n in config.simulations or SIMULATIONS
-    ]
+    make = benches_on_cpu if device == "cpu" else benches_on_gpu
+    benches = make(policy, rules, config, threads)
     with ProgressBar(f"bench search {rules.name}", config.rounds + 1) as steps:
         steps.next("warming up")
-        for variant in variants:
-            record_batches(variant, pool, rows)
+        for bench in benches:
+            bench.warm_up()
         for number in range(config.rounds):
             steps.next(f"round {number + 1} of {config.rounds}")
-            for variant in variants:
-                variant.search_s.append(timed_search(variant, pool, rows))
-                variant.network_s.append(timed_network(variant))
-    report["measured"] = [summary(rules, variant, len(rows)) for variant in variants]
+            for bench in benches:
+                bench.measure()
+    report["measured"] = [summary(bench) for bench in benches]
     return finish(recorder, report, figures(report["measured"]), show)
 
 
@@ -95,68 +150,56 @@ def find_network(config: BenchSearchConfig, threads: int) -> tuple[Policy, Rules
         return load_with_flags(config.player, config.set, threads)
     rules = read_rules(config.player, config.set)
     torch.manual_seed(config.seed)
-    net = make_net(rules, with_preset(rules.name, algo="ppo", gpu=False).net, threads=threads)
-    return Policy(rules, net, name="untrained"), rules
+    usual = with_preset(rules.name, algo="ppo", gpu=config.device != "cpu").net
+    return Policy(rules, make_net(rules, usual, threads=threads), name="untrained"), rules
 
 
-def make_roots(rules: Rules, config: BenchSearchConfig) -> tuple[Pool, npt.NDArray[np.intp]]:
-    """Return games after some random moves, and one row of each."""
+def benches_on_cpu(
+    policy: Policy, rules: Rules, config: BenchSearchConfig, threads: int
+) -> Sequence[SearchBench]:
     pool = Pool(rules, config.games, seed=config.seed, threads=1)
+    play_openings(pool)
+    options = {"trees": config.games, "threads": threads}
+    return [
+        CpuSearchBench(policy.search(rules, budget=Budget(n, rule=config.rule), **options), pool, n)
+        for n in config.simulations or SIMULATIONS
+    ]
+
+
+def benches_on_gpu(
+    policy: Policy, rules: Rules, config: BenchSearchConfig, threads: int
+) -> Sequence[SearchBench]:
+    """Return benches whose games, trees and network are on the GPU; threads do nothing there."""
+    from sparring.commands.bench import search_gpu
+
+    del threads
+    net = search_gpu.make_network(policy, rules)
+    pool = search_gpu.make_pool(rules, config.games, config.seed)
+    play_openings(pool)
+    sizes = config.simulations or SIMULATIONS
+    return [search_gpu.GpuSearchBench(net, pool, n, config.rule) for n in sizes]
+
+
+def play_openings(pool: Any) -> None:
+    """Begin all games and make some random moves."""
     pool.reset()
     for _ in range(OPENING_STEPS):
         pool.step(pool.sample_actions())
-    return pool, np.arange(config.games, dtype=np.intp) * rules.rows
 
 
-def make_variant(
-    policy: Policy, rules: Rules, config: BenchSearchConfig, simulations: int, threads: int
-) -> SearchVariant:
-    budget = Budget(simulations, rule=config.rule)
-    return SearchVariant(
-        simulations, policy.search(rules, budget=budget, trees=config.games, threads=threads)
-    )
-
-
-def record_batches(variant: SearchVariant, pool: Pool, rows: npt.NDArray[np.intp]) -> None:
-    """Search once and note the sizes of the evaluated batches."""
-    search, evaluate = variant.search, variant.search.evaluate
-
-    def noting(obs: npt.NDArray[np.uint8]) -> Any:
-        variant.batches.append(len(obs))
-        return evaluate(obs)
-
-    search.evaluate = noting
-    search.from_pool(pool, rows)
-    search.evaluate = evaluate
-
-
-def timed_search(variant: SearchVariant, pool: Pool, rows: npt.NDArray[np.intp]) -> float:
-    started = time.perf_counter()
-    variant.search.from_pool(pool, rows)
-    return time.perf_counter() - started
-
-
-def timed_network(variant: SearchVariant) -> float:
-    obs, evaluate = variant.search.native.obs, variant.search.evaluate
-    started = time.perf_counter()
-    for size in variant.batches:
-        evaluate(obs[:size])
-    return time.perf_counter() - started
-
-
-def summary(rules: Rules, variant: SearchVariant, roots: int) -> dict[str, Any]:
-    made = roots * variant.simulations
-    config, nodes = variant.search.config, variant.simulations + 1
-    each = _native.search_bytes(rules.native, nodes, config.width, config.samples) / nodes
-    shares = [n / s for n, s in zip(variant.network_s, variant.search_s, strict=True)]
+def summary(bench: SearchBench) -> dict[str, Any]:
+    shares = [n / s for n, s in zip(bench.network_s, bench.search_s, strict=True)]
+    stages = bench.stages()
+    whole = max(sum(stages.values()), 1e-9)
     return {
-        "simulations": variant.simulations,
-        "simulations_per_s": [round(made / seconds) for seconds in variant.search_s],
-        "network_rows_per_s": [round(sum(variant.batches) / s) for s in variant.network_s],
+        "simulations": bench.simulations,
+        "simulations_per_s": [round(bench.made / seconds) for seconds in bench.search_s],
+        "network_rows_per_s": [round(sum(bench.batches) / s) for s in bench.network_s],
         "share_of_network": [round(share, 4) for share in shares],
-        "batch": round(sum(variant.batches) / len(variant.batches), 1),
-        "bytes_per_node": round(each),
-        "nodes_per_gb": round(1e9 / each),
+        "stages": {name: round(seconds / whole, 4) for name, seconds in stages.items()},
+        "batch": round(sum(bench.batches) / len(bench.batches), 1),
+        "bytes_per_node": round(bench.bytes_per_node),
+        "nodes_per_gb": round(1e9 / bench.bytes_per_node),
     }
 
 
@@ -172,11 +215,12 @@ def figures(measured: list[dict[str, Any]]) -> dict[str, Figure]:
 def show(report: Mapping[str, Any]) -> None:
     options = report["options"]
     out = make_console()
-    out.print(
-        f"{report['game']}: {options['games']} decisions at once, {options['rule']}, "
-        f"{options['threads']} thread{'s' * (options['threads'] > 1)}"
-    )
-    columns = ("simulations", "per second", "network alone, rows/s", "share", "batch", "nodes/GB")
+    where = f"{options['threads']} thread{'s' * (options['threads'] > 1)}"
+    if options["device"] != "cpu":
+        where = f"bfloat16 on {options['device']}"
+    out.print(f"{report['game']}: {options['games']} decisions at once, {options['rule']}, {where}")
+    rates = ("simulations", "per second", "network, rows/s", "share")
+    columns = (*rates, "select", "settle", "batch", "nodes/GB")
     table = make_table(columns, numbers=columns)
     for one in report["measured"]:
         table.add_row(
@@ -184,9 +228,13 @@ def show(report: Mapping[str, Any]) -> None:
             short(median(one["simulations_per_s"])),
             short(median(one["network_rows_per_s"])),
             f"{median(one['share_of_network']):.0%}",
+            *(f"{one['stages'][name]:.0%}" for name in TREES),
             f"{one['batch']:,.0f}",
             short(one["nodes_per_gb"]),
         )
     print_table(table)
     out.print("share: time of the network alone, on the same batches, in that of the search")
+    out.print(
+        "select, settle: share of the search's time in its trees, before and after the network"
+    )
     out.print(machine_line(dict(report["machine"])))

@@ -29,6 +29,7 @@ from sparring.learn.fused.update import Update
 from sparring.learn.gumbel import EPS, FULL, tree_settings
 from sparring.learn.learner import Overrides, Report
 from sparring.learn.transforms import IMPROVED
+from sparring.nets.run.flat import FlatNet, Pass
 from sparring.pools.cuda import CudaPool
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment, Schedule
@@ -98,33 +99,35 @@ class SearchedPlay(FusedSelfPlay):
 
     def _act(self, step: int, rows: slice) -> None:
         """Search from all rows of the learner in a step."""
-        rollout, at, simulations = (
-            self.rollout,
-            self.rollout.at(step, rows),
-            self.simulations_at(step),
-        )
+        rollout, at = self.rollout, self.rollout.at(step, rows)
+        simulations, search = self.simulations_at(step), self.search
         self._look(step, rows)
-        self.search.begin(simulations, policy=rollout.policy[step], learner=LEARNER)
+        search.begin(simulations, policy=rollout.policy[step], learner=LEARNER)
         for _ in range(simulations + 1):  # the root comes first
-            self.search.select()
-            self.search.settle(*self._evaluate())
-        self.search.decide(rollout.action[at], rollout.value[at], self.improved[at])
+            search.select()
+            search.settle(*evaluate_leaves(self.net, self.leaves, search.obs, self._values))
+        search.decide(rollout.action[at], rollout.value[at], self.improved[at])
         self.full[at].fill_(float(self.is_full(step)))
         if self.frozen:
             asked = self._asked(step, rows) | self.acting[""].view_fields(None)
             blocks = blocks_of(rows.stop - rows.start, self.block_rows)
             self.frozen.act(asked, self._answers(at), blocks)
 
-    def _evaluate(self) -> tuple[Tensor, Tensor]:
-        """Run the network on the leaves; return logits and values in units of the rewards."""
-        net, leaves = self.net, self.leaves
-        leaves.read(self.search.obs)
-        leaves.forward()
-        leaves.logits.add_(net.policy_bias.reshape(-1, 1, net.policy_bias.shape[-1]))
-        value_bias = net.value_bias.reshape(-1, net.value_bias.shape[-1])[:, :1]
-        torch.add(leaves.value[:, :, 0], value_bias, out=self._values)
-        self._values.mul_(net.value_scale[:, None])
-        return leaves.logits, self._values
+
+def evaluate_leaves(
+    net: FlatNet, leaves: Pass, obs: Tensor, values: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Run a network on leaves; return logits and values in units of the rewards.
+
+    values: memory for them [members, rows].
+    """
+    leaves.read(obs)
+    leaves.forward()
+    leaves.logits.add_(net.policy_bias.reshape(-1, 1, net.policy_bias.shape[-1]))
+    value_bias = net.value_bias.reshape(-1, net.value_bias.shape[-1])[:, :1]
+    torch.add(leaves.value[:, :, 0], value_bias, out=values)
+    values.mul_(net.value_scale[:, None])
+    return leaves.logits, values
 
 
 class SearchLoss(PolicyLoss):
