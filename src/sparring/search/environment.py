@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparring.errors import ConfigError
+from sparring.phases import Timing
 from sparring.pools.custom.faults import env_errors
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.custom.seats import TablePool
@@ -41,7 +42,8 @@ class EnvironmentSearch(Search):
         self.shared = TreeRules(rules, self.config, rule=budget.rule, seed=seed, noise=noise)
         self.shared.squash = squash
         self.max_simulations = budget.simulations or TIMED_NODES
-        self.evaluated, self.halted = 0, False
+        self.phases, self.halted = Timing(), False
+        self.evaluated = self.simulated = 0
         self._checked = False
         self._trees: list[Tree] = []
 
@@ -53,14 +55,16 @@ class EnvironmentSearch(Search):
                 "vector or by workers; name a factory of a single environment, and leave "
                 "--workers or the search out"
             )
-        given = np.full(len(rows), self.max_simulations) if simulations is None else simulations
         tables = [pool.tables[int(row)] for row in rows]
+
+        def begin(most: int) -> None:
+            given = np.full(len(rows), most) if simulations is None else simulations
+            self._trees = [Tree(self.shared, *root) for root in zip(tables, given, strict=True)]
+
         with env_errors(f"{self.rules.name} failed in a search"):
             for table in () if self._checked else tables[:1]:
                 self._check(table)
-            self._trees = [Tree(self.shared, *root) for root in zip(tables, given, strict=True)]
-            self._grow()
-        return self._found(len(rows))
+            return self._search(begin, len(rows), planned=simulations is None)
 
     def line(self, tree: int = 0) -> list[int]:
         return self._trees[tree].line()
@@ -78,23 +82,23 @@ class EnvironmentSearch(Search):
         table.check_clones(self.custom.env_actions(action))
         self._checked = True
 
-    def _grow(self) -> None:
+    def _grow(self, stop: float) -> None:
         growing = [(tree, tree.grow()) for tree in self._trees]
-        seconds, stop = self.budget.seconds, time.monotonic() + self.budget.seconds
         while growing:
             rounds = [(tree, grown, next(grown, None)) for tree, grown in growing]
             growing = [(tree, grown) for tree, grown, leaves in rounds if leaves is not None]
-            self._settle([(tree, leaf) for tree, _, leaves in rounds for leaf in leaves or ()])
-            if self.halted or (seconds and time.monotonic() > stop):
+            self.phases.lap("select")
+            self._take([(tree, leaf) for tree, _, leaves in rounds for leaf in leaves or ()])
+            self.phases.lap("settle")
+            if self.halted or time.monotonic() > stop:
                 return
 
-    def _settle(self, leaves: Sequence[tuple[Tree, Leaf]]) -> None:
+    def _take(self, leaves: Sequence[tuple[Tree, Leaf]]) -> None:
         """Evaluate leaves in one batch."""
         head = value = np.zeros(0, np.float32)
         numbers = [leaf.table.numbers[leaf.seats] for _, leaf in leaves if leaf.seats]
         if numbers:
-            head, value = self.evaluate(self.custom.pack(np.concatenate(numbers)))
-            self.evaluated += len(value)
+            head, value = self._evaluate(self.custom.pack(np.concatenate(numbers)))
         first = 0
         for tree, leaf in leaves:
             mine = slice(first, first + len(leaf.seats))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -188,15 +189,19 @@ class Search:
         """Search with at most so many simulations. seconds: 0 is no limit."""
         self.phases.start()
         begin(most)
-        obs, stop = self.native.obs, time.monotonic() + seconds
-        while rows := self._select():
-            self._settle(*self._evaluate(obs[:rows]))
-            if self.halted or (seconds and time.monotonic() > stop):
-                break
+        self._grow(time.monotonic() + seconds if seconds else math.inf)
         found = self._found(roots)
         self.phases.lap("settle")
         self.simulated += int(found.simulations.sum())
         return found
+
+    def _grow(self, stop: float) -> None:
+        """Make simulations, until a time of the clock at the latest."""
+        obs = self.native.obs
+        while rows := self._select():
+            self._settle(*self._evaluate(obs[:rows]))
+            if self.halted or time.monotonic() > stop:
+                return
 
     @phase("select")
     def _select(self) -> int:
