@@ -30,7 +30,8 @@ Position drawn(int plies, Rng& rng) {
 
 void values_are_those_of_minimax() {
   // A small table, in which most of what was found is soon replaced.
-  Solver solver(4), large(16);
+  Table few(4), many(16);
+  Solver solver(few), large(many);
   Rng rng(1, 0, 0, Stream::kBots);
   for (int i = 0; i < 400; ++i) {
     const Position at = drawn(30 + i % 12, rng);
@@ -56,7 +57,26 @@ void keys_differ_but_for_reflections() {
   }
 }
 
+// A rule that speaks is right; each of them speaks often enough to be tested.
+void answers_hold() {
+  Rng rng(3, 0, 0, Stream::kBots);
+  int held = 0, won_by_second = 0, won_by_first = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const Position second_moves = drawn(31 + i % 5 * 2, rng),
+                   first_moves = drawn(32 + i % 5 * 2, rng);
+    const bool holds = second_answers(first_moves, false);
+    const bool second_wins = second_answers(first_moves, true);
+    const bool first_wins = first_answers(second_moves);
+    if (holds) CHECK(minimax(first_moves) <= 0);
+    if (second_wins) CHECK_EQUAL(minimax(first_moves), -1);
+    if (first_wins) CHECK_EQUAL(minimax(second_moves), -1);
+    held += holds, won_by_second += second_wins, won_by_first += first_wins;
+  }
+  CHECK(held > 100 && won_by_second > 20 && won_by_first > 20);
+}
+
 int main() {
+  answers_hold();
   values_are_those_of_minimax();
   keys_differ_but_for_reflections();
 }

@@ -1,14 +1,14 @@
 """Positions of Connect Four, drawn and solved by the native solver.
 
-    PYTHONPATH=tests python -m search.solver [--early] [--jobs N]     writes connect_four.txt anew
+    PYTHONPATH=tests python -m search.solver [--early] [--threads N] [--keep FILE]
 
 A position is what a game of so many plies has come to, between players who are careful by a share
-of their moves. The file has 1,000 of plies 0 to 30 that differ in more than a reflection, and in
-which some move gives value away. Earlier ones take longer: with all of its moves a position took 2
-seconds at ply 8, 3 at ply 6, 8 at ply 5 and 4 minutes at ply 0, on one core of 2.5 GHz. So the file
-has 32 positions of each ply from 17 on, 53 of each from 7 to 16, 16 of ply 6, five of ply 5, none
-of plies 1 to 4, and the empty board: about ten minutes. With --early it has 32 of the early plies
-too, or as many as exist, and fewer of plies 7 to 16: an hour or two, by estimate.
+of their moves, drawn by seeds of its own. The file has 1,000 of plies 0 to 30 that differ in more
+than a reflection, and in which some move gives value away: the same number of each ply, but fewer
+of the early ones, where solving takes longest (`EARLY`). With --early it has their share of them
+too, or all that exist. On one core of 2.5 GHz a position with all of its moves takes 90 seconds at
+ply 0, 5 at ply 4, 2 at ply 5 and 1 at ply 7. With --keep, what was solved is appended to a file and
+not solved again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from search.positions import FILE, Position, line_of, read_line, text_of
@@ -30,44 +29,69 @@ from sparring import Rules, new_state
 
 RULES = Rules("connect_four")
 CSRC = Path(__file__).parents[2] / "csrc"
-COUNT, PLIES, PER_PLY = 1000, range(31), 32
-EARLY = {0: 1, 1: 0, 2: 0, 3: 0, 4: 0, 5: 5, 6: 16}
-"""Positions of plies that take long to solve."""
-STAND_INS = range(7, 17)
-"""Plies with more positions, for those that others lack."""
+COUNT, PLIES = 1000, range(31)
+EARLY = {1: 0, 2: 0, 3: 0, 4: 0, 5: 22, 6: 26}
+"""Positions of early plies in the file."""
 CARE = (0.0, 0.5, 0.9)
 """Shares of careful moves; a game draws one of them."""
-TABLE_BITS = 25
-"""Enough for the empty board: half a GiB."""
+TABLE_BITS = 27
+"""Enough for the early plies together: 2 GiB."""
+HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""Fewer misses of the address cache in a large table: a third faster."""
 
 
 class Solver:
-    """The native solver, which answers line by line and keeps what it has found."""
+    """The native solver, which answers line by line, and what it has found."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
+    def __init__(self, process: subprocess.Popen[str], keep: Path | None = None) -> None:
+        self.process, self.keep = process, keep
+        lines = keep.read_text().splitlines() if keep and keep.exists() else []
+        self.known = {position.moves: position for position in map(read_line, lines)}
 
     def solve(self, moves: tuple[int, ...]) -> Position:
         """Return the values of a position that is not over."""
+        return self.solve_all([moves])[0]
+
+    def solve_all(self, some: Sequence[tuple[int, ...]]) -> list[Position]:
+        """Return the values of positions; threads solve several at once."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(text_of(moves) + "\n")
+        new = [moves for moves in some if moves not in self.known]
+        self.process.stdin.writelines(f"{text_of(moves)}\n" for moves in new)
         self.process.stdin.flush()
-        return read_line(self.process.stdout.readline())
+        for _ in new:
+            self.remember(read_line(self.process.stdout.readline()))
+        return [self.known[moves] for moves in some]
+
+    def remember(self, position: Position) -> None:
+        self.known[position.moves] = position
+        if self.keep:
+            with self.keep.open("a") as file:
+                file.write(f"{line_of(position)}\n")
+
+
+def build(folder: Path) -> Path:
+    """Compile the native solver."""
+    program = folder / "solve"
+    words = ("-std=c++20", "-O3", "-march=native", "-pthread", f"-I{CSRC}", "-o", program)
+    source = CSRC / "tests" / "solve_connect_four.cpp"
+    subprocess.run([os.environ.get("CXX", "c++"), *words, source], check=True)
+    return program
 
 
 @contextmanager
-def start_solver(table_bits: int) -> Iterator[Solver]:
-    """Compile and start the native solver; its table has 2 to the power of so many buckets."""
-    with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "solve"
-        words = ("-std=c++20", "-O3", "-march=native", f"-I{CSRC}", "-o", program)
-        source = CSRC / "tests" / "solve_connect_four.cpp"
-        subprocess.run([os.environ.get("CXX", "c++"), *words, source], check=True)
-        with subprocess.Popen(
-            [program, str(table_bits)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as process:
-            yield Solver(process)
+def start_solver(
+    program: Path, table_bits: int, threads: int = 1, keep: Path | None = None
+) -> Iterator[Solver]:
+    """Start the native solver; its table has 2 to the power of so many buckets of 16 bytes."""
+    with subprocess.Popen(
+        [program, str(table_bits), str(threads)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | HUGE_PAGES,
+    ) as process:
+        yield Solver(process, keep)
 
 
 def played(plies: int, rng: random.Random) -> tuple[int, ...] | None:
@@ -104,35 +128,35 @@ def drawn(plies: int, tries: int = 2000) -> Iterator[tuple[int, ...]]:
             yield moves
 
 
-def chosen(plies: int, count: int, solvers: Sequence[Solver]) -> list[Position]:
-    """Return the first positions of a ply that tell moves apart: the same for any solvers."""
+def chosen(plies: int, count: int, solver: Solver) -> list[Position]:
+    """Return the first positions of a ply that tell moves apart: the same for any threads."""
     source, found = drawn(plies), []
-    with ThreadPoolExecutor(len(solvers)) as threads:
-        while len(found) < count and (some := list(itertools.islice(source, len(solvers)))):
-            found += [p for p in threads.map(Solver.solve, solvers, some) if p.tells]
-            print(f"ply {plies}: {len(found)} of {count}", file=sys.stderr)
-    return found[:count]
+    while some := list(itertools.islice(source, count - len(found))):
+        found += [position for position in solver.solve_all(some) if position.tells]
+        print(f"ply {plies}: {len(found)} of {count}", file=sys.stderr)
+    return found
 
 
-def generate(solvers: Sequence[Solver], early: Mapping[int, int]) -> list[Position]:
-    """Return the positions of the file."""
-    found = []
+def generate(solver: Solver, early: Mapping[int, int]) -> list[Position]:
+    """Return the positions of the file: what a ply lacks is spread evenly over the later ones."""
+    found: list[Position] = []
     for ply in PLIES:
-        if ply not in STAND_INS:
-            found += chosen(ply, early.get(ply, PER_PLY), solvers)
-    for nth, ply in enumerate(STAND_INS):
-        found += chosen(ply, (COUNT - len(found)) // (len(STAND_INS) - nth), solvers)
-    return sorted(found, key=lambda position: len(position.moves))
+        share = (COUNT - len(found)) // (PLIES.stop - ply)
+        found += chosen(ply, early.get(ply, share), solver)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--early", action="store_true")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--early", action="store_true", help="as many of early plies")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="positions solved so far, to go on from")
     options = parser.parse_args()
-    with ExitStack() as stack:
-        solvers = [stack.enter_context(start_solver(TABLE_BITS)) for _ in range(options.jobs)]
-        found = generate(solvers, {} if options.early else EARLY)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        start_solver(build(Path(folder)), TABLE_BITS, options.threads, options.keep) as solver,
+    ):
+        found = generate(solver, {} if options.early else EARLY)
     FILE.write_text("".join(f"{line_of(position)}\n" for position in found))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,21 +16,25 @@ from search.positions import Position, keeps_value, line_of, pools, positions, r
 from search.solver import (
     COUNT,
     EARLY,
-    PER_PLY,
     PLIES,
-    STAND_INS,
-    TABLE_BITS,
     Solver,
     board_of,
+    build,
     chosen,
+    drawn,
     played,
     start_solver,
 )
 
 
 @pytest.fixture(scope="module")
-def solver() -> Iterator[Solver]:
-    with start_solver(table_bits=18) as started:
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("solver"))
+
+
+@pytest.fixture(scope="module")
+def solver(program: Path) -> Iterator[Solver]:
+    with start_solver(program, table_bits=18) as started:
         yield started
 
 
@@ -95,11 +101,14 @@ def test_positions_of_connect_four_differ_and_are_spread_over_plies() -> None:
     found = positions("connect_four")
     assert len({board_of(position.moves) for position in found}) == len(found) == COUNT
     counts = collections.Counter(len(position.moves) for position in found)
-    wanted = {ply: EARLY.get(ply, PER_PLY) for ply in PLIES if ply not in STAND_INS}
-    assert {ply: counts[ply] for ply in wanted} == wanted
-    more = [counts[ply] for ply in STAND_INS]
-    assert min(more) > PER_PLY
+    few = {0: 1} | EARLY
+    assert {ply: counts[ply] for ply in few} == few
+    more = [counts[ply] for ply in PLIES if ply not in few]
     assert max(more) - min(more) <= 1
+
+
+def test_all_positions_of_the_first_plies_are_drawn() -> None:
+    assert [len(list(drawn(ply))) for ply in (0, 1, 2)] == [1, 4, 25]  # but for reflections
 
 
 def test_the_empty_board_is_won_by_the_middle_alone() -> None:
@@ -121,11 +130,23 @@ def test_a_sample_of_the_file_is_solved_again(solver: Solver) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200)
-def test_the_whole_file_is_solved_again() -> None:
-    with start_solver(TABLE_BITS) as large:
-        for position in positions("connect_four"):
-            assert large.solve(position.moves) == position
+@pytest.mark.timeout(1200)
+def test_a_sample_of_the_early_plies_is_solved_again(program: Path) -> None:
+    rng = random.Random(1)
+    with start_solver(program, table_bits=25) as large:
+        for ply in PLIES[4:11]:
+            same = [p for p in positions("connect_four") if len(p.moves) == ply]
+            for position in rng.sample(same, 2):
+                assert large.solve(position.moves) == position
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_the_file_is_what_the_generator_writes(program: Path) -> None:
+    with start_solver(program, table_bits=25) as large:
+        for ply in PLIES[12:]:
+            same = [p for p in positions("connect_four") if len(p.moves) == ply]
+            assert chosen(ply, len(same), large) == same
 
 
 def test_reflected_positions_have_reflected_values(solver: Solver) -> None:
@@ -134,11 +155,25 @@ def test_reflected_positions_have_reflected_values(solver: Solver) -> None:
         assert turned.values == {6 - at: value for at, value in position.values.items()}
 
 
-def test_any_number_of_solvers_choose_the_same(solver: Solver) -> None:
-    with start_solver(table_bits=18) as another:
-        assert chosen(30, 5, [solver, another]) == chosen(30, 5, [solver])
+def test_any_number_of_threads_choose_the_same(program: Path, solver: Solver) -> None:
+    with start_solver(program, table_bits=18, threads=3) as several:
+        assert chosen(24, 12, several) == chosen(24, 12, solver)
+
+
+def test_the_file_has_the_positions_chosen_first(solver: Solver) -> None:
     first = [position for position in positions("connect_four") if len(position.moves) == 30][:5]
-    assert chosen(30, 5, [solver]) == first
+    assert chosen(30, 5, solver) == first
+
+
+def test_what_was_kept_is_not_solved_again(program: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "kept.txt"
+    some = list(itertools.islice(drawn(30), 4))
+    with start_solver(program, table_bits=12, keep=kept) as first:
+        found = first.solve_all(some[:3])
+    with start_solver(program, table_bits=12, keep=kept) as again:
+        assert list(again.known.values()) == found
+        found = again.solve_all(some)
+    assert [read_line(line) for line in kept.read_text().splitlines()] == found
 
 
 def test_lines_are_read_as_they_were_written() -> None:
