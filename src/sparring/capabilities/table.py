@@ -58,6 +58,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "continuous": Ability("a learner of continuous actions"),
         "roles": Ability("a learner with a network for every role"),
         "terms": Ability("a learner whose loss takes further terms"),
+        "magnet": Ability("a learner whose policy follows a magnet"),
         "records": Ability("a learner that imitates demonstrations"),
         "memory": Ability("a learner of networks with memory"),
         "sequences": Ability("a learner with backpropagation through time"),
@@ -111,13 +112,14 @@ LEARNERS: Mapping[str, Component] = {
     "ppo": Component(
         "algo ppo",
         EVERY_LEARNER
-        | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"},
+        | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
+        | {"magnet"},
         "--algo ppo",
     ),
     "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
-        | {"population"},
+        | {"population", "magnet"},
     ),
     "dqn": Component(
         "algo dqn",
@@ -218,6 +220,8 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": FeatureSpec({GAME: ("opponents",)}),
     "heads.hidden": FeatureSpec({GAME: ("hidden",), NETWORK: ("hidden",)}),
+    "ppo.magnet": FeatureSpec({LEARNER: ("magnet",)}),
+    "ppo.magnet_period 0": FeatureSpec({GAME: ("discrete",)}),
     "imitate": FeatureSpec(
         {LEARNER: ("records",), GAME: ("repeats", "discrete")},
         {

@@ -38,6 +38,12 @@ class PPOConfig(Checked, section="ppo"):
     """Weight of the value loss. Higher fits values faster at the policy's expense."""
     entropy: Annotated[Scheduled, at_least(0)] = Schedule.line(0.01, 0.001)
     """Entropy bonus. Higher explores longer."""
+    magnet: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.0)
+    """Weight of the KL divergence of the policy from the magnet, an earlier copy of itself. Higher
+    moves slower and cycles less, in games with hidden information. 0: no magnet."""
+    magnet_period: Annotated[Scheduled, at_least(0)] = Schedule.constant(1.0)
+    """Updates until the policy becomes the magnet again. 1: it is the policy that has just played.
+    0: it is uniform over legal actions."""
     max_grad_norm: Annotated[Scheduled, above(0)] = Schedule.constant(0.5)
     """Gradients are clipped to this norm. Lower is more stable and slower."""
     target_kl: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.03)

@@ -177,7 +177,7 @@ class PPO:
         """Collect a rollout and learn from it."""
         moment = Moment(int(self.process_group.total(self.collector.decisions)), progress)
         hparams = self.hparams_at(moment)
-        for term in self.terms:
+        for term in (term for learner in self.learners.values() for term in learner.terms):
             term.set_weight(moment)
         with self.playing.best_matmul():
             rollout_stats = self.collector.collect(self.updates)
@@ -240,8 +240,7 @@ class PPO:
     ) -> dict[str, float]:
         """Train one network in epochs of minibatches; return its metrics."""
         learner, number = self.learners[role], list(self.learners).index(role)
-        terms = [term for term in self.terms if term.weight]
-        backend = learner.backend
+        terms, backend = [term for term in learner.terms if term.weight], learner.backend
         backend.metric_names = (*PPO_METRICS, *metric_names(terms)) if terms else PPO_METRICS
         with self.phases("advantage"):
             samples, arrays = self.batch(learner, samples, targets)
@@ -305,12 +304,13 @@ class PPO:
         arrays["advantage"] = ((advantage - mean) / std).astype(np.float32)
         if "rho" in targets:  # importance weights of decisions that older weights made
             arrays["advantage"] *= targets["rho"][samples]
-        for term in self.terms:
+        for term in learner.terms:
             arrays |= term.columns(self, samples) if term.weight else {}
         return samples, {**arrays, **sequence}
 
     def loss(self, minibatch: Rows, hparams: PPOHparams, role: str = "") -> tuple[Tensor, Rows]:
-        return loss_of(self.learners[role].forward, self.terms, minibatch, hparams)
+        learner = self.learners[role]
+        return loss_of(learner.forward, learner.terms, minibatch, hparams)
 
     def rows(self) -> Arrays:
         """Rows of all places; with V-trace, log_prob and value are the current network's."""
@@ -324,7 +324,7 @@ class PPO:
         apply_game_overrides(self.pool, overrides)
         for role, settings in {"": overrides.settings, **(overrides.role_settings or {})}.items():
             if settings is not None and role in self.learners:
-                self.learners[role].settings = settings
+                self.learners[role].use(settings)
         if overrides.clear_replay:
             raise ConfigError("clear_replay: PPO has no replay; leave it out")
 

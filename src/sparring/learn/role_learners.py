@@ -17,9 +17,11 @@ from sparring.learn.backends.native import NativeBackend
 from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Snapshot
+from sparring.learn.magnet import MAGNET, Magnet
 from sparring.learn.plan import RolePlan
 from sparring.learn.playing import SelfPlay
 from sparring.learn.terms import Term
+from sparring.learn.transforms import Mirroring
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
 from sparring.nets.run.native import NativeHierarchy
@@ -28,7 +30,8 @@ EPS = 1e-5
 """Of Adam."""
 PPO_METRICS = ("policy_loss", "value_loss", "entropy", "approx_kl", "clipfrac")
 """Names of the metrics of `PPO.loss`."""
-HAS_VALUE_SCALE = "has_value_scale"
+HAS_VALUE_SCALE, COPIED = "has_value_scale", "magnet_updates"
+"""Metadata of snapshots. `COPIED`: the updates in which magnets were copied, by role."""
 
 
 @dataclass
@@ -39,29 +42,45 @@ class RoleLearner:
     forward: Forward
     backend: Backend
     settings: PPOConfig
+    terms: list[Term]
+    """Further loss terms; the magnet is one of them if any settings gave it weight."""
+    magnet: Magnet
     has_value_scale: bool = False
     """False until the first rollout with a nonzero reward, which sets `net.value_scale`."""
+
+    def use(self, settings: PPOConfig) -> None:
+        """Learn with settings from now on."""
+        self.settings = self.magnet.settings = settings
+        if any(settings.magnet.values) and self.magnet not in self.terms:
+            self.terms.append(self.magnet)
 
 
 def make(
     playing: SelfPlay,
     roles: Sequence[RolePlan],
     collect: CollectConfig,
-    terms: Sequence[Term],
+    terms: list[Term],
     *,
     native: bool,
 ) -> dict[str, RoleLearner]:
     """Make the learners of all roles.
 
-    terms: further loss terms; the list may grow later. native: use native code where possible.
+    terms: further loss terms; the list of a shared network is this one, and may grow later.
+    native: use native code where possible.
     """
     net, learners = playing.net, dict[str, RoleLearner]()
+    mirrors = [one for one in playing.transforms.in_place if isinstance(one, Mirroring)]
     for plan in roles:
         forward = playing.forward
         if isinstance(net, HierarchyNet):
             forward = Forward(net.net_of(plan.role), playing.device, collect)
-        backend = make_backend(forward, playing.threads if native else 0, terms)
-        learners[plan.role] = RoleLearner(forward.net, forward, backend, plan.settings[0])
+        mine = list(terms) if plan.role else terms
+        backend = make_backend(forward, playing.threads if native else 0, mine)
+        settings = plan.settings[0]
+        magnet = Magnet(forward, collect, playing.threads, settings, mirrors)
+        learner = RoleLearner(forward.net, forward, backend, settings, mine, magnet)
+        learner.use(settings)
+        learners[plan.role] = learner
     native_nets = {
         role: learner.forward.native for role, learner in learners.items() if learner.forward.native
     }
@@ -81,22 +100,34 @@ def make_backend(forward: Forward, threads: int, terms: Sequence[Term] = ()) -> 
 def save(
     learners: Mapping[str, RoleLearner],
 ) -> tuple[dict[str, dict[str, Tensor]], dict[str, Any]]:
-    """Return optimizer states and metadata for a snapshot."""
+    """Return optimizer states, magnets and metadata for a snapshot."""
     scales = {role: learner.has_value_scale for role, learner in learners.items()}
     tensors = {group_of(role): learner.backend.tensors() for role, learner in learners.items()}
-    return tensors, {HAS_VALUE_SCALE: scales.get("", scales)}
+    meta: dict[str, Any] = {HAS_VALUE_SCALE: scales.get("", scales)}
+    for role, learner in learners.items():
+        if weights := learner.magnet.tensors():
+            tensors[group_of(role, MAGNET)] = weights
+            meta.setdefault(COPIED, {})[role] = learner.magnet.copied_at
+    return tensors, meta
 
 
 def load(learners: Mapping[str, RoleLearner], snapshot: Snapshot) -> None:
-    """Restore optimizers and value scales from a snapshot."""
+    """Restore optimizers, magnets and value scales from a snapshot."""
     for role, learner in learners.items():
         learner.backend.load(snapshot.tensors.get(group_of(role), {}))
+        learner.magnet.load(*magnet_in(snapshot, role))
         learner.has_value_scale = has_value_scale(snapshot, role)
 
 
-def group_of(role: str) -> str:
-    """Name of a role's optimizer state in snapshots."""
-    return f"{OPTIMIZER}.{role}" if role else OPTIMIZER
+def group_of(role: str, group: str = OPTIMIZER) -> str:
+    """Name of a role's optimizer state, or of another group, in snapshots."""
+    return f"{group}.{role}" if role else group
+
+
+def magnet_in(snapshot: Snapshot, role: str = "") -> tuple[Mapping[str, Tensor], int | None]:
+    """Return the magnet's weights in a snapshot and the update of their copy; None: no magnet."""
+    copied_at = snapshot.meta.get(COPIED, {}).get(role)
+    return snapshot.tensors.get(group_of(role, MAGNET), {}), copied_at
 
 
 def has_value_scale(snapshot: Snapshot, role: str = "") -> bool:

@@ -108,6 +108,13 @@ class Mirroring:
         image = numbers.index_select(1, self.places)
         return torch.where(coin.bool().unsqueeze(1), image, numbers)
 
+    def by_head(self, head: Tensor, coin: Tensor) -> Tensor:
+        """Mirror numbers per action, or means and log standard deviations of Gaussians."""
+        if head.shape[1] == len(self.places):
+            return self.by_action(head, coin)
+        mean, log_std = head.chunk(2, dim=-1)
+        return torch.cat([self.actions(mean, coin), self.by_action(log_std, coin)], -1)
+
     def actions(self, action: Tensor, coin: Tensor) -> Tensor:
         """Mirror actions [batch], or [batch, box] before or after squashing."""
         if action.is_floating_point():

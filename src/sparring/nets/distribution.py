@@ -66,6 +66,21 @@ def gaussian_entropy(head: Tensor) -> Tensor:
     return (log_std + 0.5 + LOG_SQRT_2PI).sum(-1)
 
 
+def categorical_kl(logits: Tensor, other: Tensor) -> Tensor:
+    """Return KL(policy || other) of each row. other: log-probabilities, -inf where illegal."""
+    legal = torch.isfinite(other)
+    log_probs = masked_log_probs(logits, legal).masked_fill(~legal, 0.0)
+    return (log_probs.exp() * (log_probs - other.masked_fill(~legal, 0.0))).sum(-1)
+
+
+def gaussian_kl(head: Tensor, other: Tensor) -> Tensor:
+    """Return KL(policy || other) of each row's Gaussians; squashing both does not change it."""
+    (mean, log_std), (other_mean, other_log_std) = mean_and_log_std(head), mean_and_log_std(other)
+    squares = (2 * log_std).exp() + (mean - other_mean) ** 2
+    each = other_log_std - log_std + 0.5 * squares * (-2 * other_log_std).exp() - 0.5
+    return each.sum(-1)
+
+
 def evaluate_actions(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
     """Return log-probability of the action and entropy of every row, for both kinds of actions."""
     if action.is_floating_point():

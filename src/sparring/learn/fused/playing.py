@@ -109,7 +109,7 @@ class FusedSelfPlay:
             )
         check_answered(self.pool.policies, range(slots + 1))
         self.heads, self.formulas = heads, head_terms(games.rules, heads)
-        self.net: Any = self._make_flat(bf16=collect.bf16)
+        self.net: Any = self.make_nets(bf16=collect.bf16)
         """The networks of all members: a `FlatNet`, or a `FlatHierarchy`."""
         self.graphs = Graphs(self.device, net.kind, on=graphs, eager=self.net.eager_reason)
         for member, seed in enumerate(games.seeds):
@@ -161,7 +161,8 @@ class FusedSelfPlay:
         """Results against opponents in the last update [members, players, 3]."""
         self._warned_truncations = False
 
-    def _make_flat(self, *, bf16: bool) -> FlatNet | FlatHierarchy:
+    def make_nets(self, *, bf16: bool) -> FlatNet | FlatHierarchy:
+        """Allocate networks of all members; `load` fills them."""
         room: dict[str, Any] = {"bf16": bf16, "device": self.device}
         room["memory"] = self.pool.memory_bytes
         if self.roles:

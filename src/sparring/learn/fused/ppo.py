@@ -27,14 +27,16 @@ from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
 from sparring.learn.fused.heads import fused_heads
 from sparring.learn.fused.kernels import blocks_of
+from sparring.learn.fused.magnet import FusedMagnet
 from sparring.learn.fused.minibatches import check_configs, restored_after
 from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
 from sparring.learn.fused.rollout import RoleDiscounts, keep_pending, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Overrides, Report, Snapshot
+from sparring.learn.magnet import MAGNET
 from sparring.learn.plan import PPOHparams, RolePlan, Turns
-from sparring.learn.role_learners import group_of, has_value_scale
+from sparring.learn.role_learners import COPIED, group_of, has_value_scale, magnet_in
 from sparring.learn.transforms import mirrors_of
 from sparring.schedule import Moment
 
@@ -94,6 +96,7 @@ class FusedPPO:
         self.seated, self.policy = playing.seated, playing.policy
         self.records = HindsightRecords(games, self.rollout, relabeling) if relabeling else None
         mirrors = mirrors_of(self.rules, collect, self.device, memory=self.pool.memory_bytes)
+        self.bf16, self.mirrors = collect.bf16, mirrors
         self.learners: dict[str, Update] = {
             role: self.make_update(
                 acting_net, self.configs[role], records=self.records, mirrors=mirrors
@@ -104,8 +107,11 @@ class FusedPPO:
         self.discounts = RoleDiscounts(self.rollout) if roles else None
         self._measured = list(next(iter(self.learners.values())).measure())
         self.figures = Figures(self._measure, self.members)
+        self.magnets: dict[str, FusedMagnet] = {}
+        """The magnets of every role; empty until settings give one weight."""
         if terms := fused_heads(self.net, self.rollout, playing.formulas):
             self.put_terms(terms)
+        self.use_magnets()
 
     def make_playing(self, *args: Any, **options: Any) -> FusedSelfPlay:
         return FusedSelfPlay(*args, **options)
@@ -129,10 +135,22 @@ class FusedPPO:
         """Loss terms besides PPO's."""
         return tuple(self.update.terms.list)
 
-    def put_terms(self, terms: Sequence[FusedTerm]) -> None:
+    def use_magnets(self, *, saved: bool = False) -> None:
+        """Make the magnets if any settings give them weight. saved: a snapshot has some."""
+        weights = (one.magnet.values for configs in self.configs.values() for one in configs)
+        if self.magnets or not (saved or any(map(any, weights))):
+            return
+        nets: Any = self.playing.make_nets(bf16=self.bf16)
+        for role, update in self.learners.items():
+            net = nets.roles[role] if self.roles else nets
+            magnet = FusedMagnet(update.net, net, self.rollout, self.configs[role], self.mirrors)
+            self.magnets[role] = magnet
+            self.put_terms([*update.terms.list, magnet], role)
+
+    def put_terms(self, terms: Sequence[FusedTerm], role: str = "") -> None:
         """Replace the loss terms besides PPO's."""
-        self.update.terms.put(terms)
-        self._measured = list(self.update.measure())
+        self.learners[role].terms.put(terms)
+        self._measured = list(next(iter(self.learners.values())).measure())
         self.figures = Figures(self._measure, self.members)
         self.playing.graphs.forget()
 
@@ -142,6 +160,7 @@ class FusedPPO:
         for role, settings in changed.items():
             if settings is not None:
                 self.configs[role][member] = settings
+        self.use_magnets()
         if overrides.clear_replay:
             raise ConfigError("clear_replay: PPO has no replay; leave it out")
 
@@ -169,6 +188,8 @@ class FusedPPO:
         """Copy scheduled values to the device; return their metrics by member."""
         shown: list[dict[str, float]] = [{} for _ in moments]
         hparams: list[dict[str, PPOHparams]] = [{} for _ in moments]
+        for magnet in self.magnets.values():
+            magnet.follow(self.updates, moments)
         for role, update in self.learners.items():
             for member, mine in enumerate(update.set_hparams(self.updates, moments)):
                 hparams[member][role] = mine
@@ -350,10 +371,18 @@ class FusedPPO:
             tensors[group_of(role)] = update.adam.state(member, update.net)
             units[role] = bool(update.has_value_scale[member])
         meta = {**saved.meta, "has_value_scale": units if self.roles else units[""]}
+        for role, magnet in self.magnets.items():
+            weights, copied_at = magnet.state(member)
+            if weights:
+                tensors[group_of(role, MAGNET)] = weights
+                meta.setdefault(COPIED, {})[role] = copied_at
         return replace(saved, tensors=tensors, meta=meta)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         self.playing.restore(snapshot, member)
+        self.use_magnets(saved=COPIED in snapshot.meta)
+        for role, magnet in self.magnets.items():
+            magnet.load(member, *magnet_in(snapshot, role))
         for role, update in self.learners.items():
             update.adam.load_state(member, update.net, optimizer_state(snapshot, group_of(role)))
             update.diverged[member] = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -141,6 +141,25 @@ class FusedTerm(Protocol):
         """
 
 
+@runtime_checkable
+class WeightsByMember(Protocol):
+    """A term whose members may have different schedules."""
+
+    def weights(self, moments: Sequence[Moment]) -> list[float]:
+        """Return the weight of every member. moments: one per member."""
+
+
+def weights_of(one: FusedTerm, moments: Sequence[Moment]) -> list[float]:
+    """Return the weight of a term for every member."""
+    if isinstance(one, WeightsByMember):
+        return one.weights(moments)
+    found = []
+    for moment in moments:
+        one.term.set_weight(moment)
+        found.append(one.term.weight)
+    return found
+
+
 class FusedColumn(Protocol):
     """A value per place that terms share, computed once; see `learn.terms.TermColumn`."""
 
@@ -206,12 +225,7 @@ class FusedTerms:
             extra.set_hparams(moments)
         if not self.list:
             return
-        found = []
-        for one in self.list:
-            for moment in moments:
-                one.term.set_weight(moment)
-                found.append(one.term.weight)
-        self.weights.copy_(torch.tensor(found).view(self.weights.shape))
+        self.weights.copy_(torch.tensor([weights_of(one, moments) for one in self.list]))
 
     def add_truncated(self, number: int, at: Pass) -> None:
         """Store the outputs of a pass over layer `number` of truncations."""

@@ -23,7 +23,14 @@ from sparring.factories import describe_error
 from sparring.games.rules import Rules
 from sparring.nets.make import make_net
 from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, HeadOutputs, Net, blend_wdl, head_width
-from sparring.nets.run.flat import FlatNet, FlatOptions, FlatTensor, Pass, round_up
+from sparring.nets.run.flat import (
+    ALL_MEMBERS,
+    FlatNet,
+    FlatOptions,
+    FlatTensor,
+    Pass,
+    round_up,
+)
 
 ALIGNED = 64
 """Every parameter starts at a multiple of this many numbers."""
@@ -234,11 +241,11 @@ class CapturedNet(FlatNet):
             state.setdefault(name, state[first].clone())
         return state
 
-    def copy_from(self, other: FlatNet) -> None:
-        super().copy_from(other)
+    def copy_from(self, other: FlatNet, members: slice = ALL_MEMBERS) -> None:
+        super().copy_from(other, members)
         assert isinstance(other, CapturedNet)
         for name, buffer in self.buffers.items():
-            buffer.copy_(other.buffers[name])
+            buffer[members].copy_(other.buffers[name][members])
 
     def unpack(self, flat: Tensor) -> dict[str, Tensor]:
         tensors = super().unpack(flat)

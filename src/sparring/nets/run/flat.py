@@ -26,6 +26,7 @@ from sparring.nets.net import head_width
 SOURCE = '#include "cuda/net.cuh"\n'
 KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}
 """Numbers of the activations in the kernels."""
+ALL_MEMBERS = slice(None)
 VALUE_WIDTH = 8
 """Columns of the value head. One is used; products need sizes that are multiples of 8."""
 
@@ -195,10 +196,10 @@ class FlatNet(ABC):
         self.value_scale[member] = float(state["value_scale"])
         self.compute[member] = (self.weight[member] * self.scale).to(self.dtype)
 
-    def copy_from(self, other: FlatNet) -> None:
-        """Copy the weights of all members; value scales stay."""
-        self.weight.copy_(other.weight)
-        self.compute.copy_(other.compute)
+    def copy_from(self, other: FlatNet, members: slice = ALL_MEMBERS) -> None:
+        """Copy the weights of members; value scales stay."""
+        self.weight[members].copy_(other.weight[members])
+        self.compute[members].copy_(other.compute[members])
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the state dict of a member's network."""

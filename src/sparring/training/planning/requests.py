@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from sparring.capabilities.refusals import (
@@ -16,7 +16,7 @@ from sparring.capabilities.refusals import (
     shown,
 )
 from sparring.capabilities.table import FEATURES, UNHEARD
-from sparring.config import HeadsConfig, NetConfig, TrainConfig
+from sparring.config import HeadsConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
@@ -104,6 +104,9 @@ def of_learner(
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
     yield from of_heads(config.heads)
+    if algo == "ppo":
+        changes = [phase.settings.get(algo, {}) for phase in phases]
+        yield from of_magnet([config.ppo, *(replace(config.ppo, **one) for one in changes)])
     if config.imitate:
         yield "imitate", ask("imitate", f"imitate {shown(tuple(config.imitate))}")
 
@@ -116,6 +119,17 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:
         yield "heads.wdl", ask("heads.wdl", f"heads.wdl {heads.wdl}")
     if any(heads.hidden.values):
         yield "heads.hidden", ask("heads.hidden", f"heads.hidden {heads.hidden}")
+
+
+def of_magnet(settings: Sequence[PPOConfig]) -> Iterator[tuple[str, FeatureRequest]]:
+    """What magnets ask for. settings: those of all phases."""
+    for one in settings:
+        if any(one.magnet.values):
+            yield "ppo.magnet", ask("ppo.magnet", f"ppo.magnet {one.magnet}")
+            if any(round(period) == 0 for period in one.magnet_period.values):
+                typed = f"ppo.magnet_period {one.magnet_period}"
+                instead = "give a --ppo.magnet-period from 1 on"
+                yield "ppo.magnet_period 0", ask("ppo.magnet_period 0", typed, instead)
 
 
 def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str, FeatureRequest]:
