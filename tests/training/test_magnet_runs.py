@@ -34,7 +34,7 @@ def test_it_begins_at_the_policy_that_a_run_starts_from(tmp_path: Path) -> None:
 
 
 def test_a_phase_gives_it_weight(tmp_path: Path) -> None:
-    phases = ({"name": "free", "until": {"updates": 2}}, {"name": "held", "ppo": {"magnet": 1.0}})
+    phases = ({"name": "free", "decisions": 200}, {"name": "held", "ppo": {"magnet": 1.0}})
     run = trained(tmp_path, updates=4, keep=4, phases=phases).run
     assert len(read(run)["losses/magnet_kl"][2]) == 2
     again = sparring.resume(run, number=3, quiet=True).run
