@@ -37,8 +37,25 @@ class GamesConfig(Checked):
     """Print one JSON object instead of tables."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(Checked):
+    """Options of every benchmark; the help lists them last."""
+
+    save: str = ""
+    """A JSON file for the measurements and a description of the machine, to compare with later."""
+    record: str = ""
+    """A file that --save wrote on this machine: reports what became slower since, with
+    intervals."""
+    anyway: bool = False
+    """Compare even if the record is of another machine or of other settings."""
+    fail_slower: bool = False
+    """Exit with code 1 if something became slower than in the record."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
 @dataclass(frozen=True)
-class BenchPoolConfig(Checked):
+class BenchPoolConfig(BenchOptions):
     """Verify a game's pool, then measure decisions per second."""
 
     game: Positional[str]
@@ -60,21 +77,10 @@ class BenchPoolConfig(Checked):
     """Seed of the games. The signature does not depend on it."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value, for example num_players=6 or rounds=1,2,3."""
-    save: str = ""
-    """A JSON file for the measurements and a description of the machine, to compare with later."""
-    record: str = ""
-    """A file that --save wrote on this machine: reports what became slower since, with
-    intervals."""
-    anyway: bool = False
-    """Compare even if the record is of another machine or of other settings."""
-    fail_slower: bool = False
-    """Exit with code 1 if something became slower than in the record."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
-class BenchSearchConfig(Checked):
+class BenchSearchConfig(BenchOptions):
     """Measure simulations per second, and the share of time that the network takes of them."""
 
     player: Positional[str]
@@ -96,17 +102,6 @@ class BenchSearchConfig(Checked):
     """Seed of the games and of the network's weights."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value."""
-    save: str = ""
-    """A JSON file for the measurements and a description of the machine, to compare with later."""
-    record: str = ""
-    """A file that --save wrote on this machine: reports what became slower since, with
-    intervals."""
-    anyway: bool = False
-    """Compare even if the record is of another machine or of other settings."""
-    fail_slower: bool = False
-    """Exit with code 1 if something became slower than in the record."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
@@ -386,7 +381,7 @@ class ExportConfig(Checked):
 
 
 @dataclass(frozen=True)
-class BenchTrainConfig(Checked):
+class BenchTrainConfig(BenchOptions):
     """Measure training end to end, and compare it to training with games that take no time."""
 
     game: Positional[str]
@@ -441,17 +436,6 @@ class BenchTrainConfig(Checked):
     utilization: bool = True
     """Print the share of this machine's peak speed that training uses. The first time, the machine
     is measured, which takes about two seconds."""
-    save: str = ""
-    """A JSON file for the measurements and a description of the machine, to compare with later."""
-    record: str = ""
-    """A file that --save wrote on this machine: reports what became slower since, with
-    intervals."""
-    anyway: bool = False
-    """Compare even if the record is of another machine or of other settings."""
-    fail_slower: bool = False
-    """Exit with code 1 if something became slower than in the record."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ def table_of(config: Any, prefix: str = "", *, whole: bool = False) -> tuple[Opt
     hints = get_type_hints(config, include_extras=True)
     texts = help_of(config)
     found: list[Option] = []
-    for field in fields(config):
+    own = inspect.get_annotations(config)
+    for field in sorted(fields(config), key=lambda one: one.name not in own):  # inherited ones last
         kind, limit = types_of(config)[field.name]
         marks = getattr(hints[field.name], "__metadata__", ())
         if isinstance(kind, type) and is_dataclass(kind):
@@ -165,7 +166,8 @@ def help_of(kind: Hashable) -> Mapping[str, str]:
     """Return the help text of every field of a configuration class, on one line each."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(cast(type, kind)))).body
     assert isinstance(tree, ast.ClassDef)
-    texts = {}
+    base = cast(type, kind).__base__
+    texts = dict(help_of(base)) if is_dataclass(base) else {}
     for field, below in zip(tree.body, tree.body[1:], strict=False):
         if (
             isinstance(field, ast.AnnAssign)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
+from sparring.config.commands import BenchOptions
 from sparring.config.ranges import Checked, Count, Seed, Threads, above, at_least, between, one_of
 
 Device = Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")]
@@ -124,7 +125,7 @@ class SweepConfig(Checked):
 
 
 @dataclass(frozen=True)
-class BenchConfigsConfig(Checked):
+class BenchConfigsConfig(BenchOptions):
     """Train named configurations in turn and compare them."""
 
     file: Positional[str]
@@ -133,15 +134,6 @@ class BenchConfigsConfig(Checked):
     """Time for each run. 0: as the file says."""
     seeds: Annotated[int, between(0, 64)] = 0
     """Runs per configuration. 0: as the file says, or 1."""
-    save: str = ""
-    """A JSON file for the measurements and a description of the machine, to compare with later."""
-    record: str = ""
-    """A file that --save wrote on this machine: reports what became slower since, with
-    intervals."""
-    anyway: bool = False
-    """Compare even if the record is of another machine or of other settings."""
-    fail_slower: bool = False
-    """Exit with code 1 if something became slower than in the record."""
     games: Annotated[int, at_least(0)] = 2048
     """Games of each final match between the best policies. More gives narrower intervals. 0: no
     matches."""
@@ -150,12 +142,10 @@ class BenchConfigsConfig(Checked):
     runs in it are not trained again."""
     dry_run: bool = False
     """Check every configuration, print the cost, and do not train."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
-class BenchScalingConfig(Checked):
+class BenchScalingConfig(BenchOptions):
     """Measure speed by number of games, threads and workers, and recommend values."""
 
     game: Positional[str] = "skull_king"
@@ -185,17 +175,6 @@ class BenchScalingConfig(Checked):
     out: str = ""
     """A .png, .svg, .pdf or .html file, or a folder for scaling.png and scaling.html. Left out: no
     pictures."""
-    save: str = ""
-    """A JSON file for the measurements and a description of the machine, to compare with later."""
-    record: str = ""
-    """A file that --save wrote on this machine: reports what became slower since, with
-    intervals."""
-    anyway: bool = False
-    """Compare even if the record is of another machine or of other settings."""
-    fail_slower: bool = False
-    """Exit with code 1 if something became slower than in the record."""
-    json: bool = False
-    """Print one JSON object instead of tables."""
 
 
 @dataclass(frozen=True)
