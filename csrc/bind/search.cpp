@@ -50,10 +50,10 @@ class BoundSearch {
                        .row = static_cast<int>(row[i] % games.rows()),
                        .simulations = wanted[i]});
     }
-    begin(roots);
+    begin(roots, false);
   }
 
-  void begin_state(const BoundState& state, int row, int simulations) {
+  void begin_state(const BoundState& state, int row, int simulations, bool keep) {
     constexpr Call call("Search.begin_state");
     check_same(call, state.rules(), rules_);
     state.row(call, row);
@@ -65,7 +65,8 @@ class BoundSearch {
             .extra = extra.data(),
             .game = state->number(),
             .row = row,
-            .simulations = simulations}});
+            .simulations = simulations}},
+          keep);
   }
 
   i64 select() {
@@ -103,10 +104,11 @@ class BoundSearch {
   i64 tree(const Call& call, i64 tree) const { return call.index(tree, "tree", search_->roots); }
 
  private:
-  void begin(const std::vector<SearchRoot>& roots) {
+  void begin(const std::vector<SearchRoot>& roots, bool keep) {
+    const bool settled = selected_ == 0 && evaluated_;
     selected_ = 0;
     evaluated_ = false;
-    search_->begin(roots);
+    search_->begin(roots, keep && settled);
   }
 
   Rules rules_;
@@ -119,7 +121,7 @@ class BoundSearch {
 
 SearchOptions options_of(const Call& call, int rule, i64 nodes, int considered, int width,
                          int samples, f32 c_visit, f32 c_scale, f32 c_puct, f32 gamma, bool rescale,
-                         bool noise, bool squash) {
+                         bool prove, bool noise, bool squash) {
   SearchOptions options;
   options.rule = call.index(rule, "rule", 2);
   options.nodes = call.between(nodes, "nodes", 2, kMaxNodes);
@@ -131,6 +133,7 @@ SearchOptions options_of(const Call& call, int rule, i64 nodes, int considered, 
   options.c_puct = c_puct;
   options.gamma = gamma;
   options.rescale = rescale;
+  options.prove = prove;
   options.noise = noise;
   options.squash = squash;
   return options;
@@ -139,8 +142,8 @@ SearchOptions options_of(const Call& call, int rule, i64 nodes, int considered, 
 std::unique_ptr<BoundSearch> make_search(const Rules& rules, i64 trees, u64 seed, int threads,
                                          bool open_cards, int rule, i64 nodes, int considered,
                                          int width, int samples, f32 c_visit, f32 c_scale,
-                                         f32 c_puct, f32 gamma, bool rescale, bool noise,
-                                         bool squash) {
+                                         f32 c_puct, f32 gamma, bool rescale, bool prove,
+                                         bool noise, bool squash) {
   constexpr Call call("make_search");
   call.between(trees, "trees", 1, i64{1} << 24);
   call.between(threads, "threads", 1, kMaxThreads);
@@ -148,7 +151,7 @@ std::unique_ptr<BoundSearch> make_search(const Rules& rules, i64 trees, u64 seed
   call.demand(!hides || rules.shape().seats == 1,
               "the game hides cards, which a search of its state would see");
   SearchOptions options = options_of(call, rule, nodes, considered, width, samples, c_visit,
-                                     c_scale, c_puct, gamma, rescale, noise, squash);
+                                     c_scale, c_puct, gamma, rescale, prove, noise, squash);
   options.resample = hides;
   return std::make_unique<BoundSearch>(rules, options, trees, seed, threads);
 }
@@ -158,7 +161,8 @@ std::unique_ptr<BoundSearch> make_search(const Rules& rules, i64 trees, u64 seed
 void bind_search(nb::module_& m) {
   nb::class_<BoundSearch>(m, "Search", "Trees that are searched together.")
       .def("begin_pool", &BoundSearch::begin_pool, "pool"_a, "rows"_a, "simulations"_a)
-      .def("begin_state", &BoundSearch::begin_state, "state"_a, "row"_a, "simulations"_a)
+      .def("begin_state", &BoundSearch::begin_state, "state"_a, "row"_a, "simulations"_a,
+           "keep"_a = false)
       .def("select", &BoundSearch::select, "Select leaves; return the number of rows to evaluate.")
       .def("expand", &BoundSearch::expand, "policy"_a, "value"_a)
       .def("results", &BoundSearch::results, "policy"_a, "visits"_a, "q"_a, "value"_a, "chosen"_a,
@@ -198,7 +202,8 @@ void bind_search(nb::module_& m) {
   m.def("make_search", &make_search, "rules"_a, "trees"_a, "seed"_a = 0, "threads"_a = 1,
         "open_cards"_a = false, "rule"_a = 0, "nodes"_a = 65, "considered"_a = 16, "width"_a = 32,
         "samples"_a = 16, "c_visit"_a = 50.0f, "c_scale"_a = 1.0f, "c_puct"_a = 1.25f,
-        "gamma"_a = 1.0f, "rescale"_a = false, "noise"_a = false, "squash"_a = false);
+        "gamma"_a = 1.0f, "rescale"_a = false, "prove"_a = true, "noise"_a = false,
+        "squash"_a = false);
   m.def(
       "search_bytes",
       [](const Rules& rules, i64 nodes, int width, int samples) {

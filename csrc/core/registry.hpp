@@ -33,6 +33,7 @@ class AnyGame {
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
+  virtual std::string win_part() const = 0;  // the part that pays wins and losses; "": none
   // Bytes of a game, and the first byte that its `bounds` do not declare (game_bytes if none).
   virtual i64 game_bytes() const = 0;
   virtual i64 first_undeclared(const u8* config) const = 0;
@@ -138,6 +139,12 @@ class Registered final : public AnyGame {
       return static_cast<int>(sizeof(typename G::Action) / sizeof(f32));
   }
   int legal_words() const override { return Legal<G>::kWords; }
+  std::string win_part() const override {
+    if constexpr (kPaysWins<G>)
+      return G::kParts[G::kWinPart];
+    else
+      return "";
+  }
   bool hides() const override {
     return requires(G& game, const Config& config, Rng& rng) {
       game.resample_hidden(config, 0, rng);

@@ -126,6 +126,7 @@ struct Game {
   using Action = i32;
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = kColumns;
   static constexpr const char* kParts[] = {"result"};
+  static constexpr int kWinPart = 0;
   static constexpr const char* kBots[] = {"careful", "ab4", "ab6"};
   static constexpr const char* kEnds[] = {"four in a row", "board full"};
   static constexpr int kDepths[] = {0, 4, 6};

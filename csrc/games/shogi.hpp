@@ -50,6 +50,7 @@ struct Game {
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = shogi::kActions;
   static constexpr int kMaxLegal = 593;
   static constexpr const char* kParts[] = {"result", "material"};
+  static constexpr int kWinPart = kResult;
   static constexpr const char* kBots[] = {"greedy", "ab2", "ab3"};
   static constexpr const char* kEnds[] = {"checkmate",       "no legal move", "repetition",
                                           "perpetual check", "declaration",   "ply limit"};

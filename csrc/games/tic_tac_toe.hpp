@@ -23,6 +23,7 @@ struct Game {
   using Action = i32;
   static constexpr int kMaxSeats = 2, kRows = 1, kRoles = 1, kActions = 9;
   static constexpr const char* kParts[] = {"result"};
+  static constexpr int kWinPart = 0;
   static constexpr const char* kBots[] = {"careful"};
   static constexpr const char* kEnds[] = {"three in a row", "board full"};
 

@@ -20,11 +20,12 @@ SearchOptions complete_options(const typename G::Config& config, SearchOptions o
   return options;
 }
 
-// The actions that are expected to follow: the chosen one, then the most visited.
+// The actions that are expected to follow: the chosen one, then the most visited
+// or proven ones.
 template <class G>
 std::vector<int> main_line(const Tree<G>& tree) {
   std::vector<int> actions;
-  for (int node = 0, edge = tree.decide(); edge >= 0; edge = tree.most_visited(node)) {
+  for (int node = 0, edge = tree.decide(); edge >= 0; edge = tree.expected(node)) {
     const Edge& e = tree.edges(node)[edge];
     actions.push_back(e.action());
     node = e.child();

@@ -8,6 +8,7 @@
 
 #include "core/pool_arrays.hpp"
 #include "core/thread_pool.hpp"
+#include "search/keep.hpp"
 #include "search/options.hpp"
 
 namespace sparring {
@@ -34,7 +35,8 @@ struct EdgeReport {
 class AnySearch {
  public:
   virtual ~AnySearch() = default;
-  virtual void begin(const std::vector<SearchRoot>& roots) = 0;
+  // keep: a single root goes on with what the last search knows of it, up to so many visits.
+  virtual void begin(const std::vector<SearchRoot>& roots, bool keep) = 0;
   // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
   // simulations are made.
   virtual i64 select() = 0;
@@ -112,7 +114,10 @@ class Search final : public AnySearch {
              .gumbel = gumbel_.data()};
   }
 
-  void begin(const std::vector<SearchRoot>& given) override {
+  void begin(const std::vector<SearchRoot>& given, bool keep) override {
+    kept_.clear();
+    if (keep && roots == 1 && can_keep<G>(view_.options)) keep_below(given[0]);
+    const int kept_nodes = kept_.empty() ? 1 : head_[0].nodes;
     roots = static_cast<i64>(given.size());
     for (i64 t = 0; t < roots; ++t) {
       const SearchRoot& from = given[size_t(t)];
@@ -125,6 +130,12 @@ class Search final : public AnySearch {
       std::memcpy(extra_.data() + t * extra_bytes_, from.extra, static_cast<size_t>(extra_bytes_));
       tree(t).begin(from.game, from.row, from.simulations);
     }
+    if (kept_.empty()) return;
+    int visits = 0;
+    for (const Edge& edge : kept_) visits += static_cast<int>(edge.visits);
+    head_[0].nodes = kept_nodes;
+    head_[0].simulations =
+        max(min(given[0].simulations - visits, view_.options.nodes - kept_nodes), 0);
   }
 
   i64 select() override {
@@ -241,6 +252,14 @@ class Search final : public AnySearch {
     const f32* value_;
   };
 
+  // Keeps the part of the first tree below a position that it holds.
+  void keep_below(const SearchRoot& from) {
+    G game;
+    std::memcpy(static_cast<void*>(&game), from.env, sizeof game);  // an Env begins with its game
+    const int at = find_position(tree(0), game, from.extra, leaf_extra(0, 0));
+    if (at >= 0) kept_ = move_to_root(tree(0), at);
+  }
+
   void select_in(i64 t) {
     int slot = 0;
     while (slot < slots_ && tree(t).select_leaf(leaf(t, slot), leaf_extra(t, slot)))
@@ -257,6 +276,8 @@ class Search final : public AnySearch {
     for (int slot = 0; slot < selected_[t]; ++slot)
       tree(t).settle(leaf(t, slot), policy + row_of(t, slot) * head_width, head_width,
                      value + row_of(t, slot));
+    if (!kept_.empty() && selected_[t] > 0 && leaf(t, 0).simulation == 0)
+      take_edges(tree(t), kept_);
     selected_[t] = 0;
   }
 
@@ -274,7 +295,8 @@ class Search final : public AnySearch {
   Array<Action> joint_;
   Array<f32> logit_, gumbel_;
   Array<Leaf<G>> leaf_;
-  Array<i32> selected_;  // leaves of each tree that await their evaluation
+  std::vector<Edge> kept_;  // of the root, by the last search
+  Array<i32> selected_;     // leaves of each tree that await their evaluation
   Array<i64> first_row_;
 };
 

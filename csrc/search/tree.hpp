@@ -6,172 +6,11 @@
 // a time. A simulation has two halves, between which a network evaluates the leaf: `select_leaf`
 // and `settle`. The leaves of one round of sequential halving are in different subtrees, so that
 // they can be evaluated together without changing the result.
-//
-// Everything is computed in f64 in a fixed order, and without library functions: equal on all
-// devices.
 #pragma once
 
-#include "core/env.hpp"
-#include "core/power.hpp"
-#include "core/sincos.hpp"
-#include "nets/gaussian.hpp"
+#include "search/node.hpp"
 
 namespace sparring {
-
-enum SearchRule : i32 { kGumbel, kPuct };
-
-inline constexpr int kMaxConsidered = 64;  // root actions that sequential halving begins with
-inline constexpr int kMaxWidth = 64;       // edges of a node that is not the root
-inline constexpr f32 kMinPrior = 1e-30f;
-inline constexpr int kActionBits = 12;
-inline constexpr int kMaxNodes = 1 << (32 - kActionBits);
-inline constexpr u64 kSearchSeed = 0x5EA2C4B175EED5ull;
-
-// Games whose edges hold more than the number of an action: a continuous action, or the actions of
-// all rows that move at the same time.
-template <class G>
-inline constexpr bool kJointActions = !kDiscrete<G> || G::kRows > 1;
-
-// A game with extra state can be searched from stored positions if it can repeat what a step from a
-// position writes there.
-template <class G>
-inline constexpr bool kStoresPositions =
-    !HasExtraState<G> || requires(const G& game, const typename G::Config& config, u8* extra) {
-      game.leave(config, extra);
-    };
-
-// The most actions that are legal in a position.
-template <class G>
-inline constexpr int kMaxLegalOf = G::kActions;
-template <class G>
-  requires requires { G::kMaxLegal; }
-inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
-
-// A game that hides something can draw it anew.
-template <class G>
-inline constexpr bool kResamples = requires(G& game, const typename G::Config& config, Rng& rng) {
-  game.resample_hidden(config, 0, rng);
-};
-
-struct Edge {
-  f32 prior;
-  f32 mean;  // return of the node's mover
-  u32 visits;
-  u32 link;  // child << kActionBits | action; child 0: none yet
-
-  SPARRING_FN int action() const { return static_cast<int>(link & ((1u << kActionBits) - 1)); }
-  SPARRING_FN int child() const { return static_cast<int>(link >> kActionBits); }
-};
-static_assert(sizeof(Edge) == 16);
-
-template <class G>
-struct Node {
-  i32 parent;
-  u16 parent_edge;
-  u16 edges;  // 0: not expanded
-  i8 seat;    // the mover, or the seat of the searched row
-  u8 terminated, truncated;
-  u8 role;
-  f32 value;  // of the mover, by the network
-  u32 visits;
-  f32 reward[G::kMaxSeats];  // of the step that led here
-};
-
-// Settings of a search.
-struct SearchOptions {
-  i32 rule = kGumbel;
-  i32 nodes = 2;        // per tree
-  i32 considered = 16;  // root actions that sequential halving begins with
-  i32 width = 32;       // edges of a node that is not the root; the most probable are kept
-  i32 samples = 16;     // sampled continuous actions per node
-  f32 c_visit = 50, c_scale = 1, c_puct = 1.25f;
-  f32 gamma = 1;    // discount between two decisions of a seat
-  u8 rescale = 0;   // values of a node are rescaled to 0..1
-  u8 noise = 0;     // Gumbel noise at the root
-  u8 squash = 0;    // continuous actions pass through tanh
-  u8 replay = 0;    // positions are not stored: every simulation plays from the root
-  u8 resample = 0;  // hidden parts of the root are drawn anew in every simulation
-  i32 row_count;    // evaluated rows of a leaf: 1, or one per seat
-  i32 root_width;   // edges of the root
-};
-
-// One tree's counters.
-struct TreeHead {
-  u32 game;         // global number, for random numbers
-  i32 row;          // the searched row
-  i32 simulations;  // to make
-  i32 started, settled;
-  i32 nodes;
-  i32 phases, active, rounds, next;  // of sequential halving
-  u16 considered[kMaxConsidered];    // root edges; the first `active` are left
-};
-
-// An unfinished simulation.
-template <class G>
-struct Leaf {
-  Env<G> env;
-  Legal<G> legal[G::kRows];
-  i32 node, simulation;
-  u8 evaluate, expand;
-};
-
-// All trees, in plain arrays.
-template <class G>
-struct TreesView {
-  SearchOptions options;
-  const Setting<G>* setting;
-  TreeHead* head;             // [trees]
-  Env<G>* root;               // [trees]
-  u8* extra;                  // [trees, extra bytes], of the root
-  Node<G>* node;              // [trees, nodes]
-  Edge* edge;                 // [trees, root_width + (nodes - 1) * width]
-  G* state;                   // [trees, nodes]; null if every simulation plays from the root
-  typename G::Action* joint;  // [edges, rows] if kJointActions
-  f32* logit;                 // [trees, root_width]
-  f32* gumbel;                // [trees, root_width]
-
-  SPARRING_FN int edges_each() const {
-    return options.root_width + (options.nodes - 1) * options.width;
-  }
-};
-
-// Numbers of one node that every rule needs; see `completed` in the reference.
-struct NodeValues {
-  f64 mix, low, high, best, sigma;
-  bool rescale;
-
-  SPARRING_FN f64 scaled(f64 q) const { return rescale ? (q - low) / max(high - low, 1e-8) : q; }
-  SPARRING_FN f64 completed(const Edge& edge) const { return edge.visits ? edge.mean : mix; }
-  // What is added to a logit.
-  SPARRING_FN f64 bonus(const Edge& edge) const { return sigma * scaled(completed(edge)); }
-  // The prior times the exponential of the bonus, at most the prior.
-  SPARRING_FN f64 weight(const Edge& edge) const;
-};
-
-// Copies extra state, whose size is a multiple of 4. A GPU would copy it byte by byte.
-SPARRING_FN inline void copy_extra_state(u8* to, const u8* from, int bytes) {
-#if defined(__CUDA_ARCH__)
-  if (bytes % 8 == 0) {
-    SPARRING_FOR (int i = 0; i < bytes / 8; ++i)
-      reinterpret_cast<u64*>(to)[i] = reinterpret_cast<const u64*>(from)[i];
-  } else {
-    SPARRING_FOR (int i = 0; i < bytes / 4; ++i)
-      reinterpret_cast<u32*>(to)[i] = reinterpret_cast<const u32*>(from)[i];
-  }
-#else
-  copy_bytes(to, from, bytes);
-#endif
-}
-
-// 0 also for what is no number: an evaluator may be broken, the tree may not.
-SPARRING_FN inline f64 exp_of(f64 x) {
-  return x >= -600 ? exp2_of(min(x, 600.0) * 1.4426950408889634) : 0.0;
-}
-SPARRING_FN inline f64 ln_of(f64 x) { return log2_of(x) * 0.6931471805599453; }
-
-SPARRING_FN inline f64 NodeValues::weight(const Edge& edge) const {
-  return static_cast<f64>(edge.prior) * exp_of(bonus(edge) - sigma * scaled(best));
-}
 
 // One tree of a view.
 template <class G>
@@ -200,6 +39,12 @@ struct Tree {
     return all.extra + index * extra_bytes<G>(setting().config);
   }
   SPARRING_FN bool replays() const { return options().replay != 0; }
+  SPARRING_FN bool proves() const {
+    if constexpr (kPaysWins<G>)
+      return options().prove && !replays() && (setting().active_parts & ~(1u << G::kWinPart)) == 0;
+    else
+      return false;
+  }
   SPARRING_FN u32 episode_of(int simulation) const {
     return root().episode * 0x9E3779B1u + root().length * 0x85EBCA77u +
            static_cast<u32>(simulation) * 0xC2B2AE3Du;
@@ -337,19 +182,24 @@ struct Tree {
     return static_cast<f64>(gumbels()[edge]) + logits()[edge] + values.bonus(edges(0)[edge]);
   }
 
-  // The chosen root edge.
+  // The chosen root edge: one that is proven to win, else the most visited that is not proven to
+  // lose.
   SPARRING_FN int decide() const {
     const Edge* e = edges(0);
     const NodeValues values = values_of(0, nullptr);
-    int best = 0;
+    int best = 0, best_proof = 0;
     f64 best_score = 0;
     for (int i = 0; i < node(0).edges; ++i) {
-      if (i > 0 && e[i].visits < e[best].visits) continue;
+      const int proof = proof_of(e[i]);
       const f64 score = options().rule == kGumbel ? root_score(i, values)
                         : e[i].visits             ? static_cast<f64>(e[i].mean)
                                                   : static_cast<f64>(e[i].prior);
-      if (i > 0 && e[i].visits == e[best].visits && score <= best_score) continue;
+      const bool same = proof == best_proof, tied = same && e[i].visits == e[best].visits;
+      const bool better = proof > best_proof || (same && e[i].visits > e[best].visits) ||
+                          (tied && score > best_score);
+      if (i > 0 && !better) continue;
       best = i;
+      best_proof = proof;
       best_score = score;
     }
     return best;
@@ -369,17 +219,38 @@ struct Tree {
     return value;
   }
 
-  // The most visited edge, the first of equals; -1 if the node has no visits.
-  SPARRING_FN int most_visited(int at) const {
+  // The edge that is expected to follow: the most visited, the first of equals; where the value is
+  // proven, one that proves it. -1 if the node has no visits.
+  SPARRING_FN int expected(int at) const {
     const Edge* e = edges(at);
+    const bool proven = node(at).status == Status::kProven;
     int best = -1;
-    for (int i = 0; i < node(at).edges; ++i)
+    for (int i = 0; i < node(at).edges; ++i) {
+      if (proven && !(is_proven(e[i]) && e[i].mean == node(at).value)) continue;
       if (e[i].visits > (best < 0 ? 0 : e[best].visits)) best = i;
+    }
     return best;
+  }
+
+  // Whether the value of an edge is exact.
+  SPARRING_FN bool is_proven(const Edge& edge) const {
+    return proves() && edge.child() != 0 && node(edge.child()).status >= Status::kTerminated;
   }
 
   SPARRING_FN const Action* joint_of(int at, int edge) const {
     return all.joint + (edge_index(at) + edge) * G::kRows;
+  }
+
+  // Loads the position of a node, with the extra state that the moves to it have left.
+  SPARRING_FN void load(Leaf<G>& leaf, u8* leaf_extra, int at) const {
+    leaf.env = root();
+    leaf.env.game = state(at);
+    if constexpr (HasExtraState<G> && kStoresPositions<G>) {
+      copy_extra(leaf_extra);
+      if (at != 0) root().game.leave(setting().config, leaf_extra);
+      for (int above = at == 0 ? 0 : node(at).parent; above != 0; above = node(above).parent)
+        state(above).leave(setting().config, leaf_extra);
+    }
   }
 
  private:
@@ -612,8 +483,8 @@ struct Tree {
         at = child;
         const Node<G>& n = node(at);
         leaf.node = at;
-        if (n.terminated) return;
-        if (n.truncated) {
+        if (n.status == Status::kTerminated || n.status == Status::kProven) return;
+        if (n.status == Status::kTruncated) {
           load(leaf, leaf_extra, at);
           leaf.evaluate = 1;
           return;
@@ -624,25 +495,14 @@ struct Tree {
       const int child = add_child(at, edge);
       const Result result = play_edge(leaf, leaf_extra, at, edge, child);
       Node<G>& n = node(child);
-      n.terminated = result.terminated;
-      n.truncated = result.truncated || result.stuck;
+      n.status = result.terminated                  ? Status::kTerminated
+                 : result.truncated || result.stuck ? Status::kTruncated
+                                                    : Status::kOpen;
       state(child) = leaf.env.game;
       enter(n, leaf.env);
       leaf.node = child;
-      leaf.evaluate = !result.terminated;
-      leaf.expand = !result.terminated && !n.truncated;
-    }
-  }
-
-  // Loads the position of a node, with the extra state that the moves to it have left.
-  SPARRING_FN void load(Leaf<G>& leaf, u8* leaf_extra, int at) const {
-    leaf.env = root();
-    leaf.env.game = state(at);
-    if constexpr (HasExtraState<G> && kStoresPositions<G>) {
-      copy_extra(leaf_extra);
-      if (at != 0) root().game.leave(setting().config, leaf_extra);
-      for (int above = at == 0 ? 0 : node(at).parent; above != 0; above = node(above).parent)
-        state(above).leave(setting().config, leaf_extra);
+      leaf.evaluate = n.status != Status::kTerminated;
+      leaf.expand = n.status == Status::kOpen;
     }
   }
 
@@ -819,16 +679,21 @@ struct Tree {
     return radius * sincos_of(static_cast<f32>(turn * 6.283185307179586)).cos;
   }
 
-  // Adds the returns of a simulation to the edges on its way. Without values the game has ended.
+  // Backup
+
+  // Adds the returns of a simulation to the edges on its way. Without values the simulation has
+  // ended where the value is exact.
   SPARRING_FN void back_up(const Leaf<G>& leaf, const f32* value) const {
     f64 returns[G::kMaxSeats];
     for (int seat = 0; seat < seats(); ++seat) returns[seat] = 0;
     if (value && options().row_count > 1) {
       for (int seat = 0; seat < seats(); ++seat) returns[seat] = value[seat];
     } else if (value) {
-      for (int seat = 0; seat < seats(); ++seat)
-        returns[seat] = seat == mover(leaf) ? value[0] : -value[0];
+      give(returns, mover(leaf), value[0]);
+    } else if (node(leaf.node).status == Status::kProven) {
+      give(returns, node(leaf.node).seat, node(leaf.node).value);
     }
+    const bool proves_values = proves();
     for (int at = leaf.node; at != 0;) {
       const Node<G>& n = node(at);
       Node<G>& above = node(n.parent);
@@ -838,12 +703,44 @@ struct Tree {
             n.reward[seat] + (decided ? options().gamma * returns[seat] : returns[seat]);
       }
       Edge& edge = edges(n.parent)[n.parent_edge];
+      const bool exact = proves_values && n.status >= Status::kTerminated;
       const f64 sum = static_cast<f64>(edge.mean) * edge.visits + returns[above.seat];
-      edge.mean = static_cast<f32>(sum / ++edge.visits);
+      ++edge.visits;
+      edge.mean = static_cast<f32>(exact ? returns[above.seat] : sum / edge.visits);
       ++above.visits;
       at = n.parent;
+      if (exact && at != 0 && prove(at)) give(returns, above.seat, above.value);
     }
     ++head().settled;
+  }
+
+  // What one of two seats gains, the other loses; a single seat gains alone.
+  SPARRING_FN void give(f64* returns, int to, f64 value) const {
+    for (int seat = 0; seat < seats(); ++seat) returns[seat] = seat == to ? value : -value;
+  }
+
+  // Proves a node if an edge wins or the values of all are exact; returns whether it did.
+  SPARRING_FN bool prove(int at) const {
+    Node<G>& n = node(at);
+    const Edge* e = edges(at);
+    const bool may_lack_actions = options().width < options().root_width;
+    bool known = !may_lack_actions || n.edges < options().width;
+    f32 best = -3.4e38f;
+    for (int i = 0; i < n.edges; ++i) {
+      if (is_proven(e[i]))
+        best = max(best, e[i].mean);
+      else
+        known = false;
+    }
+    if (best <= 0 && !known) return false;
+    n.status = Status::kProven;
+    n.value = best;
+    return true;
+  }
+
+  // 1: proven to win; -1: proven to lose.
+  SPARRING_FN int proof_of(const Edge& edge) const {
+    return !is_proven(edge) ? 0 : (edge.mean > 0) - (edge.mean < 0);
   }
 };
 

@@ -108,9 +108,7 @@ class ModuleSearch {
     options.noise = wish.noise != 0;
     options.rescale = wish.rescale != 0;
     options.squash = network.squash();
-    options.resample = requires(G& game, const typename G::Config& config, Rng& rng) {
-      game.resample_hidden(config, 0, rng);
-    };
+    options.resample = kResamples<G>;
     return options;
   }
 

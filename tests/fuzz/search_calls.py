@@ -59,7 +59,7 @@ class SearchCalls:
         return [self.thing("Pool"), np.arange(2, dtype=np.int64), np.full(2, 3, np.int32)]
 
     def of_search_begin_state(self) -> Any:
-        return [self.thing("State"), 0, 3]
+        return [self.thing("State"), 0, 3, bool(self.lots.integers(2))]
 
     def of_search_expand(self) -> Any:
         rows = int(self.lots.integers(5))

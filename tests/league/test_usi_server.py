@@ -222,6 +222,16 @@ def test_a_budget_of_the_player_holds_without_limits_and_is_an_option(policy: An
     assert "from 0 to 1048575" in one.answer("setoption name Simulations value x")[0]
 
 
+@pytest.mark.parametrize(("budget", "kept"), [("200/puct", True), ("200", False)])
+def test_puct_goes_on_with_the_tree_of_its_last_move(policy: Any, budget: str, kept: bool) -> None:
+    one = UsiServer(policy.searching(budget), policy.rules)
+    kings = "position sfen 4k4/9/9/9/9/9/9/9/4K4 b - 1"
+    line = talk(one, kings, "go")[0].split()
+    expected = line[line.index("pv") + 1 :][:2]
+    told = talk(one, f"{kings} moves {' '.join(expected)}", "go")[0].split()
+    assert (int(told[told.index("nodes") + 1]) < 200) == kept
+
+
 def test_the_line_of_a_search_is_legal(policy: Any) -> None:
     told = talk(UsiServer(policy, policy.rules), "position startpos moves 7g7f", "go nodes 100")
     line = told[0].split()

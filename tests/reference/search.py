@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,10 @@ from sparring.games.state import State
 SEARCH = 10
 """Stream of random numbers."""
 SEED_OF_SEARCH = 0x5EA2C4B175EED5
+MAX_LEGAL = {"shogi": 593}
+"""Most legal actions of a position, where that is not the number of actions."""
+WINS = ("tic_tac_toe", "connect_four", "shogi")
+"""Games that pay a win, 1 to the winner and -1 to the loser, and nothing else."""
 MAX_SEATS = {"skull_king": 8, "kuhhandel": 5}
 """Most seats of games in which their number is a flag."""
 
@@ -97,6 +101,8 @@ class Options:
     c_visit: float = 50.0
     c_scale: float = 1.0
     c_puct: float = 1.25
+    prove: bool = True
+    """Whether positions are proven, in games that pay a win at the end and nothing else."""
 
     def __post_init__(self) -> None:
         for name in ("gamma", "c_visit", "c_scale", "c_puct"):
@@ -122,6 +128,10 @@ class Node:
     number: int
     seat: int = -1
     value: float = 0.0
+    exact: bool = False
+    """Whether the value is known: the game is over, or all that follows has been searched."""
+    cut: bool = False
+    """Whether it may have more legal actions than edges."""
     rewards: list[float] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
 
@@ -243,6 +253,7 @@ class Search:
         self.seats = rules.seats
         alone = rules.seats == 1 or (rules.zero_sum and rules.seats == 2 and rules.rows == 1)
         self.leaf_rows = 1 if alone else rules.seats
+        self.proves = options.prove and rules.name in WINS and not rules.chance
         self.seed = options.seed % 2**64 ^ SEED_OF_SEARCH
         self.start = State(rules, self.seed, state.weights, game=state.index)
         self.episode_at = -(-len(state.native.position()[0]) // 4) * 4
@@ -336,10 +347,14 @@ class Search:
         return joint
 
     def expand_policy(self, node: Node, state: State, head: np.ndarray) -> None:
-        legal = state.legal(self.row)
+        legal, rules = state.legal(self.row), state.rules
         if node is not self.root and len(legal) > self.options.width:
             best = sorted(legal, key=lambda action: (-head[action], action))
             legal = sorted(best[: self.options.width])
+        widest = len(legal) == self.options.width and self.options.width < MAX_LEGAL.get(
+            rules.name, rules.actions
+        )
+        node.cut = node is not self.root and widest
         top = max(float(head[action]) for action in legal)
         weights = softmax_weights(head, legal)
         total = sum_in_order(weights)
@@ -361,8 +376,12 @@ class Search:
             path.append((node, chosen))
             node = chosen.child
             node.rewards = [float(reward) for reward in state.rewards_by_role[:, role]]
-            chosen = None if state.over else self.choose(node, state)
-        self.back_up(path, self.settle(node, state, simulation))
+            node.exact = node.exact or (self.proves and state.terminated)
+            chosen = None if state.over or node.exact else self.choose(node, state)
+        if node.exact:
+            self.back_up(path, self.by_seat(node.value, node.seat))
+        else:
+            self.back_up(path, self.settle(node, state, simulation))
 
     def choose(self, node: Node, state: State) -> Edge | None:
         """The edge by the rule; None where the simulation stops."""
@@ -385,8 +404,37 @@ class Search:
                 gamma = self.options.gamma if discounted else 1.0
                 returns[seat] = edge.child.rewards[seat] + gamma * returns[seat]
             total = edge.q * edge.visits + returns[parent.seat]
-            edge.q = f32(total / (edge.visits + 1))
+            exact = edge.child.exact
+            edge.q = f32(returns[parent.seat] if exact else total / (edge.visits + 1))
             edge.visits += 1
+            if exact and parent is not self.root and self.prove(parent):
+                returns = self.by_seat(parent.value, parent.seat)
+
+    def by_seat(self, value: float, seat: int) -> list[float]:
+        """Returns of a zero-sum game in which `seat` gains a value."""
+        return [value if x == seat else -value for x in range(self.seats)]
+
+    def prove(self, node: Node) -> bool:
+        """Note the value of a node as exact, if an edge wins or those of all edges are."""
+        exact = [edge.q for edge in node.edges if is_exact(edge)]
+        known = len(exact) == len(node.edges) and not node.cut
+        if max(exact) > 0 or known:
+            node.exact, node.value = True, max(exact)
+        return node.exact
+
+    def keep(self, before: Search, actions: list[int]) -> None:
+        """Go on with the tree of a search whose root was so many actions before this one."""
+        node: Node | None = before.root
+        for action in actions:
+            children = {edge.action: edge.child for edge in node.edges} if node else {}
+            node = children.get(action)
+        known = {edge.action: edge for edge in node.edges} if node else {}
+        for edge in self.root.edges:
+            if old := known.get(edge.action):
+                edge.visits, edge.q, edge.child = old.visits, old.q, old.child
+                self.nodes += nodes_below(old)
+        visits = sum(edge.visits for edge in self.root.edges)
+        self.options = replace(self.options, simulations=max(self.options.simulations - visits, 0))
 
     def run(self) -> Found:
         if self.options.rule == "puct":
@@ -418,10 +466,12 @@ class Search:
 
     def decide(self) -> Edge:
         edges = self.root.edges
-        if self.options.rule == "puct":
-            return largest(edges, [(e.visits, e.q if e.visits else e.prior) for e in edges])
+        scores = [e.q if e.visits else e.prior for e in edges]
+        if self.options.rule != "puct":
+            scores = self.scores()
+        ranks = [np.sign(e.q) if is_exact(e) else 0 for e in edges]
         return largest(
-            edges, [(e.visits, score) for e, score in zip(edges, self.scores(), strict=True)]
+            edges, [(r, e.visits, s) for r, e, s in zip(ranks, edges, scores, strict=True)]
         )
 
     def found(self) -> Found:
@@ -441,11 +491,24 @@ class Search:
         )
 
 
+def nodes_below(edge: Edge) -> list[Node]:
+    if edge.child is None:
+        return []
+    return [edge.child, *(node for below in edge.child.edges for node in nodes_below(below))]
+
+
+def is_exact(edge: Edge) -> bool:
+    return edge.child is not None and edge.child.exact
+
+
 def principal_line(edge: Edge) -> list[int]:
-    """Actions from an edge on, by the most visits."""
+    """Actions from an edge on, by the most visits, or those that prove an exact value."""
     line = [edge.action]
     while edge.child and any(below.visits for below in edge.child.edges):
-        edge = largest(edge.child.edges, [below.visits for below in edge.child.edges])
+        node, edges = edge.child, edge.child.edges
+        if node.exact:
+            edges = [below for below in edges if is_exact(below) and below.q == node.value]
+        edge = largest(edges, [below.visits for below in edges])
         line.append(edge.action)
     return line
 

@@ -106,7 +106,9 @@ def test_the_same_trees_as_in_the_native_game(game: str, budget: str) -> None:
     games = Pool(game, count, seed=3, threads=1)
     envs.reset()
     games.reset()
-    config = SearchConfig(considered=5, width=4, gamma=0.97) if budget == "33" else SearchConfig()
+    config = SearchConfig(prove=False)
+    if budget == "33":
+        config = SearchConfig(considered=5, width=4, gamma=0.97, prove=False)
     given: dict[str, Any] = {"budget": Budget.parse(budget), "trees": count, "config": config}
     slow = EnvironmentSearch(envs.rules, evaluator(rules), **given)
     native = Search(rules, evaluator(rules), **given)

@@ -66,6 +66,8 @@ VARIANTS = {
     "gumbel, narrow": Options(considered=3, width=5, samples=5, gamma=0.9, noise=True),
     "gumbel, sharp": Options(considered=8, c_scale=2.5, c_visit=3, noise=True, squash=True),
     "puct": Options(rule="puct"),
+    "gumbel, unproven": Options(prove=False),
+    "puct, unproven": Options(rule="puct", prove=False, gamma=0.9),
     "puct, narrow": Options(rule="puct", width=4, samples=4, gamma=0.97, c_puct=2.1),
 }
 """Values are rescaled where the game is not zero-sum; there the usual `c_scale` is 0.1."""
@@ -85,6 +87,7 @@ def fast_search(rules: Rules, options: Options, roots: int, threads: int) -> Sea
         c_scale=scale,
         c_puct=options.c_puct,
         gamma=options.gamma,
+        prove=options.prove,
     )
     return Search(
         rules,
@@ -101,17 +104,27 @@ def fast_search(rules: Rules, options: Options, roots: int, threads: int) -> Sea
 
 
 def slow_search(state: State, row: int, options: Options, simulations: int) -> SlowFound:
+    return new_slow_search(state, row, options, simulations).run()
+
+
+def new_slow_search(state: State, row: int, options: Options, simulations: int) -> SlowSearch:
     rules = state.rules
     if not rules.zero_sum:
         scale = 0.1 if options.c_scale == Options.c_scale else options.c_scale
         options = replace(options, rescale=True, c_scale=scale)
     resample = rules.hides and rules.seats == 1
     options = replace(options, simulations=simulations, resample=resample)
-    return SlowSearch(state, row, fixed_evaluator(outputs(rules)), options).run()
+    return SlowSearch(state, row, fixed_evaluator(outputs(rules)), options)
 
 
 def check_tree(search: Search, found: Found, tree: int, expected: SlowFound) -> None:
-    """All that a search returns, by choice of the root."""
+    """All that a search returns."""
+    assert found.simulations[tree] == sum(expected.visits)
+    check_result(search, found, tree, expected)
+
+
+def check_result(search: Search, found: Found, tree: int, expected: SlowFound) -> None:
+    """All but the number of new simulations, by choice of the root."""
     visits, policy, q = (np.zeros(found.visits.shape[1], dtype) for dtype in (int, "f4", "f4"))
     visits[expected.actions] = expected.visits
     policy[expected.actions] = expected.policy
@@ -120,7 +133,6 @@ def check_tree(search: Search, found: Found, tree: int, expected: SlowFound) -> 
     assert found.q[tree].tolist() == q.tolist()
     assert found.policy[tree].tolist() == policy.tolist()
     assert found.value[tree] == np.float32(expected.value)
-    assert found.simulations[tree] == sum(expected.visits)
     assert search.line(tree) == expected.line
     assert search.native.nodes(tree) == expected.nodes
     assert np.array_equal(found.action[tree], expected.action)
@@ -208,3 +220,47 @@ def test_a_tree_knows_the_positions_before_its_root(rule: str) -> None:
 def test_a_thousand_positions_of_each_game(case: Case) -> None:
     made = sum(check_case(case, options, 10, sets=17, threads=3) for options in VARIANTS.values())
     assert made >= 1000
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "shogi"])
+def test_what_a_tree_knows_of_the_next_position_is_kept(game: str) -> None:
+    """Two searches take turns, as players do: each finds its next root two moves below its last."""
+    state, options = new_state(game), Options(rule="puct", width=6, c_puct=2.1)
+    players = [fast_search(state.rules, options, 1, 1) for _ in range(2)]
+    slow: list[SlowSearch | None] = [None, None]
+    rng, kept = np.random.default_rng(3), 0
+    played: list[int] = []
+    while not state.over and len(played) < 30:
+        search, before = players[state.seat], slow[state.seat]
+        expected = new_slow_search(state, 0, options, 64)
+        if before:
+            expected.keep(before, played[-2:])
+        kept += 64 - expected.options.simulations
+        slow[state.seat] = expected
+        wanted, found = expected.run(), search.from_state(state, keep=True)
+        assert found.simulations[0] == expected.options.simulations
+        check_result(search, found, 0, wanted)
+        legal = state.legal()
+        played.append(int(found.action[0]) if rng.random() < 0.8 else int(rng.choice(legal)))
+        state.apply(played[-1])
+    assert kept > 50
+
+
+def test_a_tree_is_kept_for_the_same_position_and_dropped_for_another() -> None:
+    state, options = new_state("connect_four"), Options(rule="puct")
+    search = fast_search(state.rules, options, 1, 1)
+    first = search.from_state(state, simulations=20)
+    again = search.from_state(state, simulations=50, keep=True)
+    assert (first.simulations[0], again.simulations[0]) == (20, 30)
+    check_result(search, again, 0, slow_search(state, 0, options, 50))
+    other = new_state("connect_four")
+    for action in (3, 3, 3, 3, 3, 3):
+        other.apply(action)
+    assert search.from_state(other, simulations=20, keep=True).simulations[0] == 20
+
+
+def test_sequential_halving_begins_anew() -> None:
+    state = new_state("connect_four")
+    search = fast_search(state.rules, Options(), 1, 1)
+    search.from_state(state)
+    assert search.from_state(state, keep=True).simulations[0] == 64

@@ -147,8 +147,9 @@ def choose(player: StatefulPlayer | str, state: State) -> tuple[int, Thought | N
     if isinstance(player, str) or not searches(player):
         return move_of(player, state), None
     policy = cast("Policy", player.player)
-    search = policy.search(state.rules, seed=state.seed, noise=policy.greedy is False)
-    found = search.from_state(state)
+    options = {"seed": state.seed, "noise": policy.greedy is False}
+    search = policy.searches.search(policy, state.rules, 1, **options)
+    found = search.from_state(state, keep=True)
     return int(found.action[0]), Thought(policy.name, state.clone(), found, search.line())
 
 

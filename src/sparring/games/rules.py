@@ -153,6 +153,8 @@ class Rules:
         self.ends = tuple(self.native.ends)
         self.counters = tuple(self.native.counters)
         self.hides = self.native.hides
+        self.win_part = self.native.win_part
+        """The reward part that pays 1 to a winner and -1 to a loser, at the end; "": none."""
         self.zero_sum = self.native.zero_sum
         """Whether the two seats' rewards sum to zero."""
         self.chance = self.native.chance

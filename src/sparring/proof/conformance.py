@@ -371,6 +371,28 @@ def check_zero_sum(rules: Rules, games: int, seed: int) -> str:
     return f"{paid} payments add up to 0"
 
 
+def check_win_part(rules: Rules, games: int, seed: int) -> str:
+    """The part that pays wins pays 1 and -1, or nothing, and only at the end."""
+    part = rules.win_part
+    if not part:
+        return "not declared"
+    won = 0
+    for number in range(games):
+        state = new_state(rules, seed=seed + number, rewards={part: 1.0})
+        rng = np.random.default_rng([seed, number])
+        while not state.over:
+            state.apply(random_action(state, rng))
+            paid = sorted(state.rewards.tolist())
+            at_the_end = state.terminated and paid == [-1.0, 1.0]
+            require(
+                at_the_end or paid == [0.0, 0.0],
+                f"part {part} pays {paid}, and not 1 to a winner and -1 to a loser at the end; "
+                "leave kWinPart out",
+            )
+            won += at_the_end
+    return f"{won} of {games} games are won"
+
+
 def check_chance(rules: Rules, games: int, seed: int) -> str:
     """In a game that declares no chance, the same actions lead to the same state for any seed."""
     if rules.chance:
@@ -403,6 +425,7 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "saved pools": check_saved_pool,
     "bots": check_bots,
     "zero sum": check_zero_sum,
+    "wins": check_win_part,
     "chance": check_chance,
 }
 """Properties that `check` tests, in this order."""

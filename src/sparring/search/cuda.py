@@ -95,6 +95,7 @@ class CudaSearch:
             "c_puct": config.c_puct,
             "gamma": config.gamma,
             "rescale": int(rescale),
+            "prove": int(config.prove),
             "replay": int(rules.chance or not sizes["stores"]),
             "resample": 0,
             "row_count": self.row_count,

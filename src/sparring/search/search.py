@@ -58,6 +58,9 @@ class SearchConfig:
     c_puct: float = 1.25
     gamma: float = 1.0
     """Discount between two decisions of a seat."""
+    prove: bool = True
+    """Whether positions are proven won, drawn or lost, in games that end so and pay nothing else.
+    """
 
     def scaling(self, rules: Rules) -> tuple[bool, float]:
         """Return whether values are rescaled, and their weight, in a game."""
@@ -152,12 +155,18 @@ class Search:
 
         return self._search(begin, len(rows), planned=simulations is None)
 
-    def from_state(self, state: State, row: int = 0, simulations: int | None = None) -> Found:
-        """Search the decision of a single game."""
+    def from_state(
+        self, state: State, row: int = 0, simulations: int | None = None, *, keep: bool = False
+    ) -> Found:
+        """Search the decision of a single game.
+
+        keep: go on with the tree of the last search, if the position is in it, up to so many
+            visits. For the rule puct and games without chance; others begin anew.
+        """
 
         def begin(most: int) -> None:
             given = most if simulations is None else simulations
-            self.native.begin_state(state.native, row, given)
+            self.native.begin_state(state.native, row, given, keep)
 
         return self._search(begin, 1, planned=simulations is None)
 

@@ -99,6 +99,8 @@ class UsiServer:
         """Most simulations of a search; 0: no limit."""
         self.thinking: Thinking | None = None
         self.thread: threading.Thread | None = None
+        self.last: Thinking | None = None
+        """The last search, which has ended before another begins."""
         self.evaluation_s = 0.0
         """Time of one evaluation, by which a search may be late."""
         self.declaration = str(rules.config["declaration"])
@@ -247,14 +249,16 @@ class UsiServer:
     def start_search(self, budget: Budget, limits: GoLimits) -> Thinking:
         assert self.policy
         noise = self.sampled if self.policy.greedy is None else not self.policy.greedy
-        return Thinking(
+        self.last = Thinking(
             self.policy,
             self.state.clone(),
             budget,
             seed=self.game_seed,
             noise=noise,
             rounds=limits.until_stop,
+            last=self.last,
         )
+        return self.last
 
     def think(self, thinking: Thinking, limits: GoLimits) -> None:
         """Search in a thread, which sends what it finds."""

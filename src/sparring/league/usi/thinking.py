@@ -40,11 +40,25 @@ class Thinking:
     """A search that may run in a thread of its own."""
 
     def __init__(
-        self, policy: Policy, state: State, budget: Budget, *, seed: int, noise: bool, rounds: bool
+        self,
+        policy: Policy,
+        state: State,
+        budget: Budget,
+        *,
+        seed: int,
+        noise: bool,
+        rounds: bool,
+        last: Thinking | None = None,
     ) -> None:
-        """Allocate the tree. rounds: larger and larger searches, for what ends at `stop`."""
+        """Allocate the tree, or go on with the last one.
+
+        rounds: searches of more and more simulations, for what ends at `stop`.
+        last: the search before this one, whose tree is kept if it is one of PUCT.
+        """
         self.state, self.budget, self.rounds = state, budget, rounds
-        self.search: Search = policy.search(state.rules, budget=budget, seed=seed, noise=noise)
+        self.search: Search = (last.tree_for(budget) if last else None) or policy.search(
+            state.rules, budget=budget, seed=seed, noise=noise
+        )
         self.stopped = threading.Event()
         self.done = self.dropped = False
         """The move is found; nobody waits for it any more."""
@@ -52,6 +66,15 @@ class Thinking:
         self.simulations = 0
         """Of all rounds."""
         self.action, self._most = -1, -1
+
+    def tree_for(self, budget: Budget) -> Search | None:
+        """Return the tree for a next search, if it can go on there."""
+        simulations = budget.simulations or TIMED_NODES - 1
+        same_size = self.search.max_simulations == simulations
+        if not (same_size and self.budget.rule == budget.rule == PUCT):
+            return None
+        self.search.budget, self.search.halted = budget, False
+        return self.search
 
     def stop(self) -> None:
         """End the search; what it found so far is its answer. For another thread."""
@@ -61,11 +84,11 @@ class Thinking:
     def run(self) -> Iterator[str]:
         """Search; yield an info line after every round."""
         for simulations in self._sizes():
-            found = self.search.from_state(self.state, simulations=simulations)
-            made = int(found.simulations[0])
-            self.simulations += made
-            if made > self._most:  # a round that was cut short knows less than the one before
-                self.action, self._most = int(found.action[0]), made
+            found = self.search.from_state(self.state, simulations=simulations, keep=True)
+            visits = int(found.visits.sum())
+            self.simulations += int(found.simulations[0])
+            if visits > self._most:  # a round that was cut short knows less than the one before
+                self.action, self._most = int(found.action[0]), visits
                 yield self._info(found)
             if self.stopped.is_set():
                 return
