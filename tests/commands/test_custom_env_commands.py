@@ -72,9 +72,14 @@ def test_agents_search_in_copies(
     assert re.search(r"alone +4 ", shown)
     shown = told(f"arena {runs['open']} {runs['open']}@8 random --games 4", capsys)
     assert re.search(r"1 .*open@8 ", shown)
-    shown = played(f"{runs['open']} --level 6 --seed 2", "?\n" + "0\n" * 20, monkeypatch, capsys)
-    assert "against " in shown
-    assert re.search(r"open@level6 would choose: [012]", shown)
+    shown = played(
+        f"{runs['open']} --level 6 --seed 2", "w\n?\n0\nw\n" + "0\n" * 20, monkeypatch, capsys
+    )
+    assert "> w\nNobody has searched yet." in shown
+    assert re.search(r"open@level6 would choose: [012]\n.*open@level6: 16 simulations", shown)
+    assert re.search(
+        r"> w\n.*open@level6: 16 simulations, value .*\n  move  visits  value\n", shown
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,13 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.commands.shared.players import player_called, with_strength
+from sparring.commands.shared.thinking import MAX_LINE, describe_search
 from sparring.config.commands import PlayConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import split_list
@@ -166,6 +167,8 @@ class TerminalGame:
         self, game: CustomGame, user_seat: int, others: dict[int, BatchPlayer], adviser: BatchPlayer
     ) -> None:
         self.game, self.user_seat, self.others, self.adviser = game, user_seat, others, adviser
+        self.thought: list[str] = []
+        """The last search of another player."""
 
     def play(self, word: str) -> None:
         game, rules = self.game, self.game.rules
@@ -173,7 +176,7 @@ class TerminalGame:
         if self.others:
             names = ", ".join(dict.fromkeys(name_of(player) for player in self.others.values()))
             print(f"You sit in seat {self.user_seat} of {rules.seats} against {names}.")
-        print(f"Seed {game.seed}. ? hint, q quit.")
+        print(f"Seed {game.seed}. ? hint, w why, q quit.")
         while not game.over:
             actions = []
             for row, seat in game.asked():
@@ -183,7 +186,7 @@ class TerminalGame:
                         print("Good bye.")
                         return
                 else:
-                    action = int(game.answer(self.others[seat], seat))
+                    action, self.thought = self.answer(self.others[seat], seat)
                     print(f"seat {seat}: {rules.action_name(action)}")
                 actions.append((row, action))
             game.play(actions)
@@ -194,13 +197,26 @@ class TerminalGame:
             print(f"{self.whose(seat)}: return {score:g}")
         print(f"Play it again: sparring play {word} --seat {self.user_seat} --seed {game.seed}")
 
+    def answer(self, player: BatchPlayer, seat: int) -> tuple[int, list[str]]:
+        """Return the action of a player, and what its search saw if it searches."""
+        game, budget = self.game, getattr(player, "budget", None)
+        if not budget:
+            return int(game.answer(player, seat)), []
+        policy = cast("Policy", player)
+        options = {"seed": game.seed, "noise": policy.greedy is False}
+        search = policy.searches.search(policy, game.rules, 1, **options)
+        found = search.from_pool(cast(Any, game.pool), np.array([0]))
+        line = [game.rules.action_name(action) for action in search.line()[:MAX_LINE]]
+        lines = describe_search(policy.name, found, game.rules.action_name, line)
+        return int(found.action[0]), lines
+
     def whose(self, seat: int) -> str:
         return "you" if seat == self.user_seat else f"seat {seat}"
 
     def decide(self) -> int | None:
         """Show the position and return the action of the user; None: quit."""
         game = self.game
-        advice = int(game.answer(self.adviser, self.user_seat))  # always: updates its memory
+        advice, thought = self.answer(self.adviser, self.user_seat)  # always: updates its memory
         choices = self.choices()
         named = any(name for _, name in choices.values())
         shown = (f"{number}: {name}" if named else number for number, name in choices.values())
@@ -219,6 +235,9 @@ class TerminalGame:
                     return action
             if typed == "?":
                 print(f"{name_of(self.adviser)} would choose: {game.rules.action_name(advice)}")
+                print(*thought, sep="\n", end="\n" * bool(thought))
+            elif typed == "w":
+                print(*self.thought or ["Nobody has searched yet."], sep="\n")
             else:
                 print(f"{typed!r} is not legal; type one of {legal}.")
 

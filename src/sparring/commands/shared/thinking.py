@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -28,25 +29,29 @@ class Thought:
     """Expected actions, the chosen one first."""
 
     def lines(self, terminal: Terminal, top: int = TOP) -> list[str]:
-        """Return a table of the most visited moves; values are those of the seat to move.
+        """Return a table of the most visited moves. terminal: names the moves."""
+        named = partial(name_of, terminal, self.state)
+        line = line_names(terminal, self.state, self.line[:MAX_LINE])
+        line += ["..."] if len(self.line) > MAX_LINE else []
+        return describe_search(self.player, self.found, named, line, top)
 
-        terminal: names the moves.
-        """
-        visits, q = self.found.visits[0], self.found.q[0]
-        chosen = np.arange(len(visits)) == self.found.action[0]
-        order = np.lexsort((~chosen, -visits))[:top]
-        shown = [int(a) for a in order if visits[a] or chosen[a]]
-        moves = [(name_of(terminal, self.state, a), visits[a], q[a]) for a in shown]
-        total, width = int(visits.sum()), max(4, *[len(name) for name, *_ in moves])
-        head = f"{self.player}: {total:,} simulations, value {self.found.value[0]:+.2f}"
-        rows = [
-            f"  {name:{width}}  {count / max(total, 1):6.1%}  {value:+.2f}"
-            for name, count, value in moves
-        ]
-        names = line_names(terminal, self.state, self.line[:MAX_LINE])
-        more = " ..." if len(self.line) > MAX_LINE else ""
-        titles = f"  {'move':{width}}  {'visits':>6}  value"
-        return [head, titles, *rows, f"  line: {' '.join(names)}{more}"]
+
+def describe_search(
+    player: str, found: Found, named: Callable[[int], str], line: Sequence[str], top: int = TOP
+) -> list[str]:
+    """Return a table of the most visited moves; values are those of the seat to move."""
+    visits, q = found.visits[0], found.q[0]
+    chosen = np.arange(len(visits)) == found.action[0]
+    order = np.lexsort((~chosen, -visits))[:top]
+    moves = [(named(int(a)), visits[a], q[a]) for a in order if visits[a] or chosen[a]]
+    total, width = int(visits.sum()), max(4, *[len(name) for name, *_ in moves])
+    head = f"{player}: {total:,} simulations, value {found.value[0]:+.2f}"
+    rows = [
+        f"  {name:{width}}  {count / max(total, 1):6.1%}  {value:+.2f}"
+        for name, count, value in moves
+    ]
+    titles = f"  {'move':{width}}  {'visits':>6}  value"
+    return [head, titles, *rows, f"  line: {' '.join(line)}"]
 
 
 def name_of(terminal: Terminal, state: State, action: int) -> str:

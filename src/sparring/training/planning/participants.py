@@ -211,6 +211,11 @@ class ParticipantsBuilder:
                 f"opponents: {player.name} searches in games that stand still, and collect.groups "
                 f"{groups} steps some meanwhile; leave collect.groups out"
             )
+        if isinstance(player, Policy) and player.budget and self.config.workers != "0":
+            raise ConfigError(
+                f"opponents: {player.name} searches in environments of this process, and --workers "
+                f"{self.config.workers} steps them in others; leave --workers out"
+            )
 
     def _is_alike(self, policy: Policy) -> bool:
         """Whether a policy is of the learner's own kind.
