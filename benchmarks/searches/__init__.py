@@ -1,0 +1,1 @@
+"""The parts of search_peers.py: what is searched, the two sides, and their figures."""
