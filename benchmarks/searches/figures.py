@@ -41,7 +41,10 @@ def cells(record: dict[str, Any]) -> list[list[str]]:
 
 def times(ratio: dict[str, Any]) -> str:
     """Return a ratio with the range of single rounds."""
-    return f"{ratio['median']:.1f} ({ratio['min']:.1f} to {ratio['max']:.1f})"
+    middle, low, high = (
+        f"{ratio[key]:.{int(ratio[key] < 100)}f}" for key in ("median", "min", "max")
+    )
+    return f"{middle} ({low} to {high})"
 
 
 def text_table(record: dict[str, Any]) -> str:
