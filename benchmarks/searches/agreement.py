@@ -52,7 +52,7 @@ def ours(case: Case, moves: Sequence[Sequence[int]]) -> dict[str, Any]:
         rows = table.row(seen[:, :squares], seen[:, squares : 2 * squares])
         return table.logits[rows], table.values[rows]
 
-    config = SearchConfig(considered=case.considered)
+    config = SearchConfig(considered=case.considered, prove=False)
     search = Search(rules, evaluate, Budget(case.simulations), config=config)
     visits, actions = [], []
     for line in moves:

@@ -32,7 +32,7 @@ class OnCPU:
         net = network_of(case, rules)
         self.evaluate = evaluator(net, rules, case)
         self.free = zeros(rules, case.batch * case.considered)
-        config = SearchConfig(considered=case.considered)
+        config = SearchConfig(considered=case.considered, prove=False)
         options = {"trees": case.batch, "threads": case.threads, "noise": True, "config": config}
         self.search = Search(rules, self._noting, Budget(case.simulations), **options)
         free = Search(rules, self.free, Budget(case.simulations), **options)
@@ -67,7 +67,7 @@ class OnGPU:
 
         self.case, self.rules = case, Rules(case.game)
         self.pool = opened(CudaPool(case.game, case.batch, seed=case.seed))
-        config = SearchConfig(considered=case.considered)
+        config = SearchConfig(considered=case.considered, prove=False)
         self.search = CudaSearch(self.pool, case.simulations, noise=True, config=config)
         net = network_of(case, self.rules)
         self._make_network(net)
