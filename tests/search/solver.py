@@ -30,7 +30,7 @@ from sparring import Rules, new_state
 RULES = Rules("connect_four")
 CSRC = Path(__file__).parents[2] / "csrc"
 COUNT, PLIES = 1000, range(31)
-EARLY = {1: 0, 2: 0, 3: 0, 4: 0, 5: 22, 6: 26}
+EARLY = {1: 0, 2: 0, 3: 0, 4: 18}
 """Positions of early plies in the file."""
 CARE = (0.0, 0.5, 0.9)
 """Shares of careful moves; a game draws one of them."""
