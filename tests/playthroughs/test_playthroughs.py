@@ -52,12 +52,17 @@ GAMES: list[tuple[str, str, dict[str, Any], int]] = [
         6,
     ),
     ("connect_four", "connect_four", {}, 4),
+    ("dark_hex", "dark_hex", {}, 3),
+    ("goofspiel", "goofspiel", {}, 2),
     ("kuhhandel", "kuhhandel", {}, 27),
     ("kuhhandel_fast", "kuhhandel", {**PRESETS["FAST"], "reward": "SEED"}, 18),
     ("kuhn_poker", "kuhn_poker", {}, 1),
+    ("kuhn_poker_3", "kuhn_poker_3", {}, 5),
     ("laser_hockey", "laser_hockey", {}, 0),
     ("laser_hockey_defense", "laser_hockey", {"mode": "TRAIN_DEFENSE"}, 1),
     ("leduc_poker", "leduc_poker", {}, 52),
+    ("liars_dice", "liars_dice", {"dice": 2}, 7),
+    ("phantom_tic_tac_toe", "phantom_tic_tac_toe", {}, 3),
     ("shogi", "shogi", {"max_plies": 60, "material": 0.2}, 2),
 ]
 

@@ -1,0 +1,1 @@
+"""Dark hex: shown by the header's texts."""

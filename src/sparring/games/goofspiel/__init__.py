@@ -1,0 +1,1 @@
+"""Goofspiel: shown by the header's texts."""

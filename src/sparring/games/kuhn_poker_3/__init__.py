@@ -1,0 +1,1 @@
+"""Kuhn poker for three: shown by the header's texts."""

@@ -1,0 +1,1 @@
+"""Liar's dice: shown by the header's texts."""

@@ -1,0 +1,1 @@
+"""Phantom tic-tac-toe: shown by the header's texts."""
