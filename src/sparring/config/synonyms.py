@@ -25,6 +25,7 @@ SYNONYMS: dict[str, str] = {
     "ppo.value_clip": "clip_range_vf vf_clip_coef vf_clip_param clip_vloss",
     "ppo.value_weight": "vf_coef vf_loss_coeff value_coef value_loss_coef vf_loss_coef",
     "ppo.entropy": "ent_coef entropy_coef entropy_coeff entropy_weight ent_weight entropy",
+    "ppo.magnet": "kl_coef kl_coeff kl_penalty magnet_coef magnet_weight",
     "ppo.epochs": "n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs epochs",
     "ppo.target_kl": "target_kl kl_target",
     "ppo.minibatch": "batch_size minibatch_size sgd_minibatch_size mini_batch_size minibatch "

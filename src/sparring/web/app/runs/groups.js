@@ -14,6 +14,7 @@ export const LOSSES = {
   entropy: "Entropy",
   approx_kl: "Approximate KL per update",
   clipfrac: "Clipped share of samples",
+  magnet_kl: "KL divergence from the magnet",
   explained_variance: "Explained variance of returns",
   grad_norm: "Gradient norm",
   q_loss: "Q loss",
