@@ -1,11 +1,12 @@
 """Games whose perfect play is known: does training come near it, alone and in a league?
 
-    python benchmarks/yardsticks.py [GAME ...] [--decisions N] [--seeds K]
+    python benchmarks/yardsticks.py [GAME ...] [--variants V ...] [--decisions N] [--seeds K]
 
 Rock-paper-scissors (a test game of development installs), Kuhn poker and Leduc poker are trained by
-plain self-play, and by meeting itself and everybody of the past alike, by turns. Measured is the
-exact exploitability (NashConv / 2) of the last policy, and of the mixture of all snapshots, one of
-which is drawn once per game. Plain self-play has snapshots at the same decisions.
+plain self-play, by meeting itself and everybody of the past alike, and by self-play with a magnet,
+by turns; `annealed` is the last one without its magnet. Measured is the exact exploitability
+(NashConv / 2) of the last policy, and of the mixture of all snapshots, one of which is drawn once
+per game. Plain self-play has snapshots at the same decisions.
 """
 
 from __future__ import annotations
@@ -41,12 +42,38 @@ POINTS = 12
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"opponents": ("self=1",)},
     "league": {"opponents": ("self=1", "past=1"), "league": {"sampling": "uniform", "slots": 128}},
+    "annealed": {"opponents": ("self=1",)},
+    "magnet": {"opponents": ("self=1",)},
 }
+ANNEALED: dict[str, dict[str, Any]] = {
+    "rock_paper_scissors": {"ppo": {"lr": "0%:3e-3,100%:0"}},
+    "kuhn_poker": {
+        "collect": {"games": 128},
+        "ppo": {"minibatch": 1024, "lr": "0%:2e-3,100%:0", "entropy": 0.0},
+    },
+    "leduc_poker": {"ppo": {"lr": "0%:1e-3,100%:0", "entropy": 0.1}},
+}
+"""Settings of the last two variants that differ."""
+MAGNETS: dict[str, dict[str, Any]] = {
+    "rock_paper_scissors": {"magnet": 0.5, "magnet_period": 20},
+    "kuhn_poker": {"magnet": 0.4, "magnet_period": 20},
+    "leduc_poker": {"magnet": 0.5, "magnet_period": 10},
+}
+
+
+def settings_of(game: str, variant: str) -> dict[str, Any]:
+    """Settings of a run."""
+    settings = {**SETTINGS[game], **VARIANTS[variant]}
+    if variant in ("annealed", "magnet"):
+        changed = ANNEALED[game]
+        magnet = MAGNETS[game] if variant == "magnet" else {}
+        settings |= {**changed, "ppo": {**settings["ppo"], **changed["ppo"], **magnet}}
+    return settings
 
 
 def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> dict[str, Any]:
     """Train once; returns the curve of exploitability."""
-    settings = {**SETTINGS[game], **VARIANTS[variant]}
+    settings = settings_of(game, variant)
     every = decisions // SNAPSHOTS
     if variant == "league":
         settings["league"] = {**settings["league"], "every_decisions": every}
@@ -92,6 +119,7 @@ def main() -> None:
     """Train everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("games", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--variants", nargs="*", default=list(VARIANTS))
     parser.add_argument("--decisions", type=float, default=0)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", default="")
@@ -99,7 +127,7 @@ def main() -> None:
     found = []
     for game in options.games:
         for seed in range(options.seeds):
-            for variant in VARIANTS:
+            for variant in options.variants:
                 with tempfile.TemporaryDirectory() as runs:
                     made = int(options.decisions) or DECISIONS[game]
                     one = measure(game, variant, made, seed, Path(runs))
