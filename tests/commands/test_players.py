@@ -84,7 +84,7 @@ def test_bots_of_every_game_are_guessed_too(
         ("export mine/best --html x.html", "runs/mine has no checkpoint 'best'; there are: 0"),
         ("eval shogi:captain", "shogi has no bot 'captain'"),
         ("arena captain ab2", "no game together: captain of skull_king, ab2 of shogi"),
-        ("plot careful", "careful is a bot of connect_four and tic_tac_toe; name a run"),
+        ("plot captain", "captain is a bot of skull_king; name a run"),
         ("plot mine/0", "mine/0 is part of the run mine; name the run"),
         ("export tic_tac_toe --html x.html", "tic_tac_toe is a game; name a policy"),
         ("play captain", "play against it: sparring play skull_king --against captain"),

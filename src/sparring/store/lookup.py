@@ -264,7 +264,7 @@ def unknown_name_error(
         if what == "player":
             message += f": {word}:{Rules(word).bots[-1]}, or a run"
     elif what != "player" and (owners := find_bot(word)[1]):
-        message = f"{word} is a bot of {' and '.join(owners)}; name a {what}"
+        message = f"{word} is a bot of {', '.join(owners)}; name a {what}"
     bots = bots_of(rules) if what == "player" else {}
     games = game_names() if what.startswith("game") else []
     close = similar_names(
