@@ -684,8 +684,7 @@ struct Tree {
   // Adds the returns of a simulation to the edges on its way. Without values the simulation has
   // ended where the value is exact.
   SPARRING_FN void back_up(const Leaf<G>& leaf, const f32* value) const {
-    f64 returns[G::kMaxSeats];
-    for (int seat = 0; seat < seats(); ++seat) returns[seat] = 0;
+    f64 returns[G::kMaxSeats] = {};
     if (value && options().row_count > 1) {
       for (int seat = 0; seat < seats(); ++seat) returns[seat] = value[seat];
     } else if (value) {
