@@ -114,6 +114,7 @@ class ReplicatedPPO(PPOWrapper):
         self.ppo = PPO(
             plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
         )
+        self.pool, self.slots = self.ppo.pool, self.ppo.slots
         self._replies()  # "ready"
         store, port = open_store(host)
         self._send(Message(replica.JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
