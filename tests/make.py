@@ -31,6 +31,7 @@ NETS: dict[str, tuple[str, NetConfig]] = {
     ),
     "residual": ("shogi", NetConfig(kind="residual", channels=8, blocks=1)),
     "residual, odd channels": ("shogi", NetConfig(kind="residual", channels=6, blocks=1)),
+    "residual, dense policy": ("connect_four", NetConfig(kind="residual", channels=8, blocks=1)),
     "own": ("skull_king", NetConfig(kind="own_nets:Plain")),
     "own, blocks": ("cage2", NetConfig(kind="own_nets:Blocks")),
     "own, a table": ("tic_tac_toe", NetConfig(kind="own_nets:Bytes")),

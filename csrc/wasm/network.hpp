@@ -199,12 +199,16 @@ class PackedResidual final : public RowNetwork {
       blocks_.push_back({first, Kernel(from, kTaps * channels_, channels_)});
     }
     policy_.emplace_back(from);
-    squares_bias_ = from.numbers(i64{policy_[0].out} * size_.squares());
+    // Maps that do not have one number for each action are inputs of a dense layer.
+    if (policy_[0].out * size_.squares() == width_)
+      squares_bias_ = from.numbers(width_);
+    else
+      policy_.emplace_back(from);
     for (int layers = from.whole(); layers > 0; --layers) value_.emplace_back(from);
     const size_t squares = static_cast<size_t>(size_.squares());
     x_.resize(squares * shift_.size());
     inside_.resize(x_.size());
-    maps_.resize(static_cast<size_t>(policy_[0].out));
+    maps_.resize(squares * static_cast<size_t>(policy_[0].out));
     size_t widest = max(static_cast<size_t>(planes_ + kTaps) * squares, x_.size());
     if (!value_.empty()) {
       seen_.resize(squares * static_cast<size_t>(value_[0].out));
@@ -240,28 +244,37 @@ class PackedResidual final : public RowNetwork {
         .run_row(0, board_);
   }
 
-  // A logit for every action of every square, action by action.
+  // A logit for every action of every square, action by action; or a dense layer.
   void policy(f32* outputs) {
-    const int squares = size_.squares();
-    for (int square = 0; square < squares; ++square) {
-      active_.read(&x_[static_cast<size_t>(square * channels_)], channels_);
-      policy_[0].run(active_.view(), maps_.data());
-      for (int a = 0; a < policy_[0].out; ++a)
+    const int squares = size_.squares(), each = policy_[0].out;
+    map_squares(policy_[0], maps_);
+    if (!squares_bias_) return run_mapped(policy_[1], maps_, outputs);
+    for (int square = 0; square < squares; ++square)
+      for (int a = 0; a < each; ++a)
         outputs[a * squares + square] =
-            maps_[static_cast<size_t>(a)] + squares_bias_[a * squares + square];
+            maps_[static_cast<size_t>(square * each + a)] + squares_bias_[a * squares + square];
+  }
+
+  // A few channels of every square.
+  void map_squares(const Linear& layer, std::vector<f32>& to) {
+    for (int square = 0; square < size_.squares(); ++square) {
+      active_.read(&x_[static_cast<size_t>(square * channels_)], channels_);
+      layer.run(active_.view(), &to[static_cast<size_t>(square * layer.out)]);
     }
+  }
+
+  // A layer over relu of all squares' channels.
+  void run_mapped(const Linear& layer, std::vector<f32>& maps, f32* to) {
+    const int count = static_cast<int>(maps.size());
+    activate(Activation::kRelu, maps.data(), count);
+    active_.read(maps.data(), count);
+    layer.run(active_.view(), to);
   }
 
   // A few channels of every square, a hidden layer, a number.
   void value(f32* outputs) {
-    const int squares = size_.squares(), each = value_[0].out;
-    for (int square = 0; square < squares; ++square) {
-      active_.read(&x_[static_cast<size_t>(square * channels_)], channels_);
-      value_[0].run(active_.view(), &seen_[static_cast<size_t>(square * each)]);
-    }
-    activate(Activation::kRelu, seen_.data(), squares * each);
-    active_.read(seen_.data(), squares * each);
-    value_[1].run(active_.view(), hidden_.data());
+    map_squares(value_[0], seen_);
+    run_mapped(value_[1], seen_, hidden_.data());
     activate(Activation::kRelu, hidden_.data(), value_[1].out);
     active_.read(hidden_.data(), value_[1].out);
     value_[2].run(active_.view(), outputs);
@@ -275,7 +288,7 @@ class PackedResidual final : public RowNetwork {
   const f32* numbers_;
   std::vector<std::pair<Kernel, Kernel>> blocks_;
   std::vector<Linear> policy_, value_;
-  const f32* squares_bias_;
+  const f32* squares_bias_ = nullptr;  // of logits of squares; null: the policy head is dense
   Padded board_;
   std::vector<f32> shift_, x_, inside_, maps_, seen_, hidden_;
   ActiveFeatures active_;

@@ -25,6 +25,7 @@ NETS = {
     "perceptron": ("connect_four", NetConfig(hidden=(64, 32))),
     "towers": ("tic_tac_toe", NetConfig(hidden=(64, 32), shared=False)),
     "residual": ("shogi", NetConfig(kind="residual", channels=16, blocks=1)),
+    "dense policy": ("connect_four", NetConfig(kind="residual", channels=16, blocks=2)),
     "autograd": ("tic_tac_toe", NetConfig(hidden=(60, 30), activation="silu")),
 }
 

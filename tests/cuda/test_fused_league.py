@@ -23,6 +23,7 @@ GAMES = {
     "skull_king": ((LEARNER, Mix("past"), Mix("past"), "captain"), NetConfig(hidden=(64, 32))),
     "duel": ((LEARNER, Mix("past")), NetConfig(hidden=(64, 32))),
     "shogi": ((LEARNER, Mix("past")), NetConfig(kind="residual", channels=16, blocks=1)),
+    "connect_four": ((LEARNER, Mix("past")), NetConfig(kind="residual", channels=16, blocks=1)),
     "tic_tac_toe": ((LEARNER, Mix("past")), NetConfig(kind="own_nets:Bytes")),
     "kuhhandel": ((LEARNER, Mix("past"), Mix("past")), NetConfig(kind="own_nets:Clamped")),
 }

@@ -76,7 +76,9 @@ def test_memory_is_read_behind_the_observation(memory: int) -> None:
     assert torch.allclose(value.cpu(), heads["value"], atol=1e-3)
 
 
-@pytest.mark.parametrize("net", ["towers", "residual", "silu, odd widths"])
+@pytest.mark.parametrize(
+    "net", ["towers", "residual", "residual, dense policy", "silu, odd widths"]
+)
 def test_weights_survive_the_way_there_and_back(net: str) -> None:
     ppo = learner(net=NETS[net], game=game_of(net))
     module = make_net(ppo.rules, NETS[net])

@@ -82,7 +82,9 @@ def test_gradients_are_those_of_autograd(net: str, bf16: bool) -> None:
             ), name
 
 
-@pytest.mark.parametrize("net", ["towers", "tanh", "gaussian, predicted spread", "residual"])
+@pytest.mark.parametrize(
+    "net", ["towers", "tanh", "gaussian, predicted spread", "residual", "residual, dense policy"]
+)
 def test_autograd_gives_the_gradients_of_the_passes(net: str) -> None:
     ppo = learner(net=NETS[net], seeds=(1, 2), game=game_of(net))
     for _ in range(2):
@@ -127,7 +129,7 @@ def test_the_optimizer_is_adam_behind_a_clipped_gradient() -> None:
 @pytest.mark.parametrize(
     "net",
     [
-        *("towers", "gaussian, predicted spread", "residual"),
+        *("towers", "gaussian, predicted spread", "residual", "residual, dense policy"),
         *("silu, odd widths", "gaussian, silu", "residual, odd channels"),
     ],
 )

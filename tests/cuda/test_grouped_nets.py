@@ -23,6 +23,7 @@ NETS = {
     "silu, one layer": ("tic_tac_toe", NetConfig(hidden=(96,), activation="silu")),
     "continuous": ("duel", NetConfig(hidden=(64, 32))),
     "residual": ("shogi", NetConfig(kind="residual", channels=16, blocks=2)),
+    "dense policy": ("connect_four", NetConfig(kind="residual", channels=16, blocks=2)),
     # Run as they are.
     "layer norm": ("skull_king", NetConfig(hidden=(64, 30), norm=True)),
     "odd channels": ("shogi", NetConfig(kind="residual", channels=12, blocks=1)),
@@ -147,7 +148,7 @@ def test_our_products_say_what_the_librarys_say() -> None:
 
 
 @pytest.mark.parametrize("bf16", [False, True])
-@pytest.mark.parametrize("net", ["relu", "residual", "attention"])
+@pytest.mark.parametrize("net", ["relu", "residual", "dense policy", "attention"])
 def test_a_graph_follows_other_rows_and_other_networks(net: str, bf16: bool) -> None:
     made = case(net, rows_each=40, bf16=bf16)
     rows, slots = made.at.rows, made.flat.slots

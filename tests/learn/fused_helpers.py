@@ -30,6 +30,8 @@ NETS = {
     "gaussian, predicted spread": NetConfig(hidden=(64, 32), std="predicted", squash=True),
     # Shogi.
     "residual": NetConfig(kind="residual", channels=16, blocks=2),
+    # Connect Four.
+    "residual, dense policy": NetConfig(kind="residual", channels=16, blocks=2),
     # Run by autograd.
     "silu, odd widths": NetConfig(hidden=(60, 30), activation="silu"),
     "gaussian, silu": NetConfig(hidden=(60,), activation="silu", std="predicted"),
@@ -52,9 +54,10 @@ def learner(
         "skull_king": [Lineup((0,) * 4), Lineup((0, "captain", "rule_easy", "random"))],
         "duel": [Lineup((0, 0)), Lineup((0, "pusher"))],
         "shogi": [Lineup((0, 0)), Lineup((0, "random"))],
+        "connect_four": [Lineup((0, 0)), Lineup((0, "random"))],
     }
     flags = {"material": 0.3} if game == "shogi" else {}
-    if game == "shogi":
+    if game in ("shogi", "connect_four"):
         config = replace(config, gamma_into=())
     games = collect.games * len(seeds)
     pool = CudaPool(game, games, config=flags, seeds=seeds, lineups=lineups[game], memory=memory)
@@ -81,6 +84,8 @@ def play(ppo: FusedPPO) -> None:
 def game_of(net: str) -> str:
     if "gaussian" in net:
         return "duel"
+    if "dense policy" in net:
+        return "connect_four"
     return "shogi" if "residual" in net else "skull_king"
 
 

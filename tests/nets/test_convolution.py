@@ -17,6 +17,7 @@ from sparring.nets.residual import ResidualNet
 CASES = [
     ("tic_tac_toe", {}, 4, 1),
     ("tic_tac_toe", {}, 36, 2),
+    ("connect_four", {}, 16, 2),
     ("shogi", {}, 8, 1),
     ("shogi", {}, 24, 2),
     ("shogi", {}, 44, 1),

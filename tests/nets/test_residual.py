@@ -187,7 +187,7 @@ def test_numbers_are_divided_as_the_game_says(observation: str) -> None:
             assert not logits[81:].any()
 
 
-@pytest.mark.parametrize("game", ["shogi", "tic_tac_toe"])
+@pytest.mark.parametrize("game", ["shogi", "tic_tac_toe", "connect_four"])
 def test_a_fresh_net_has_hardly_an_opinion(game: str) -> None:
     rules = Rules(game)
     obs, mask = rows(rules)
@@ -224,6 +224,28 @@ def test_tic_tac_toe_has_one_logit_for_each_square() -> None:
         net.policy_head.weight[0, 0] = 1
         np.testing.assert_array_equal(net(torch.from_numpy(obs))["policy"], obs[:, 9:18])
     assert obs[:, 9:18].any()
+
+
+def test_columns_of_connect_four_have_a_dense_head() -> None:
+    """A net made by hand that counts own stones of a column twice, and likes column d."""
+    rules = Rules("connect_four")
+    at = board_layout(rules)
+    assert (at.height, at.width, at.planes, at.numbers, at.actions) == (6, 7, 2, 1, 0)
+    net = cleared(make(rules))
+    obs, _ = rows(rules)
+    with torch.no_grad():
+        net.stem.weight[1, 0, 1, 1] = 1  # the plane of own stones, each cell by itself
+        net.policy_map.weight[3, 1] = 2
+        assert isinstance(net.policy_head, torch.nn.Linear)
+        by_cell = net.policy_head.weight.view(7, 6, 7, 8)  # [action, row, column, map]
+        for column in range(7):
+            by_cell[column, :, column, 3] = 1
+        net.policy_head.bias[3] = 5
+        logits = net(torch.from_numpy(obs))["policy"]
+    wanted = 2.0 * obs[:, :42].reshape(-1, 6, 7).sum(1)
+    wanted[:, 3] += 5
+    np.testing.assert_array_equal(logits, wanted)
+    assert obs[:, :42].any()
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,7 @@ def test_a_module_of_somebody_s_own_is_counted_without_a_formula() -> None:
         ("tic_tac_toe", replace(MLP, memory="stack", frames=3)),
         ("skull_king", replace(MLP, memory="gru", memory_width=8)),
         ("shogi", NetConfig(kind="residual", channels=8, blocks=2)),
+        ("connect_four", NetConfig(kind="residual", channels=8, blocks=2)),
         ("skull_king", NetConfig(kind="attention", token_width=16, token_layers=2)),
         ("tic_tac_toe", NetConfig(kind="own_nets:Plain")),
     ],

@@ -73,6 +73,7 @@ def check_same_words(rules: Rules, mine: Net, theirs: Net) -> None:
         ),
         ("tic_tac_toe", replace(SMALL, shared=False), NetConfig(hidden=(20, 20), shared=False)),
         ("shogi", BOARD, replace(BOARD, channels=12, blocks=3)),
+        ("connect_four", BOARD, replace(BOARD, channels=12, blocks=2)),
     ],
 )
 def test_a_larger_network_says_the_same_as_before(

@@ -42,6 +42,7 @@ KINDS: dict[str, tuple[str, NetConfig, dict[str, Any]]] = {
     "inputs": ("skull_king", NetConfig(hidden=(32, 32), inputs=("hand", "round")), {}),
     "residual": ("shogi", NetConfig(kind="residual", channels=24, blocks=2), {}),
     "residual, odd": ("tic_tac_toe", NetConfig(kind="residual", channels=6, blocks=1), {}),
+    "residual, dense": ("connect_four", NetConfig(kind="residual", channels=6, blocks=2), {}),
     "residual by value": (
         "tic_tac_toe",
         NetConfig(kind="residual", channels=8, blocks=1),

@@ -100,11 +100,16 @@ def board_labels(net: ResidualNet) -> dict[str, AxisLabels]:
     rules, board = net.inputs.rules, net.layout
     used = board.planes * board.squares
     planes = [block.name for block in rules.blocks[: board.planes]]
+    labels = {
+        "stem.weight": AxisLabels({1: unique_names(planes)}, 1),
+        "numbers.weight": AxisLabels({1: feature_names(rules)[used:]}, 1),
+    }
+    if not board.actions:  # a dense head is labeled like any other
+        return labels
     actions = action_names(rules)
     maps = [actions[first] for first in range(0, len(actions), board.squares)]
     return {
-        "stem.weight": AxisLabels({1: unique_names(planes)}, 1),
-        "numbers.weight": AxisLabels({1: feature_names(rules)[used:]}, 1),
+        **labels,
         "policy_head.weight": AxisLabels({0: maps}, 1),
         "policy_bias": AxisLabels({0: actions}),
     }

@@ -1,4 +1,4 @@
-"""Residual convolutional network over a board, with a policy map and a value.
+"""Residual convolutional network over a board, with a policy and a value.
 
 Blocks are relu(x + conv(relu(conv(x)))) without normalization: the second convolution of a block
 is initialized to 0, which keeps deep towers stable, and rows do not depend on their batch.
@@ -28,6 +28,8 @@ CHANNEL_STEP = 4
 """The native convolutions need a multiple of this many channels."""
 VALUE_CHANNELS, VALUE_HIDDEN = 8, 64
 """The value head: a 1x1 convolution to a few channels, then one hidden layer."""
+POLICY_CHANNELS = 8
+"""A dense policy head: a 1x1 convolution to a few channels, then one layer to all actions."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ class BoardLayout:
     divisors: tuple[float, ...]
     """Divisors of the planes, then of the numbers."""
     actions: int
-    """Actions per square: action a * squares + s belongs to square s."""
+    """Actions per square: action a * squares + s belongs to square s. 0: actions belong to no
+    squares, such as columns or a pass, and the policy head is dense."""
 
     @property
     def squares(self) -> int:
@@ -73,13 +76,14 @@ def board_layout(rules: Rules) -> BoardLayout:
         raise ConfigError(
             f"net.kind 'residual' reads bytes, planes first; {rules.name} has another layout"
         )
-    if rules.box or rules.actions % squares:
+    if rules.box:
         raise ConfigError(
-            f"net.kind 'residual' needs as many actions for every square; {rules.name} has "
-            f"{rules.actions} on {squares} squares"
+            f"net.kind 'residual' needs discrete actions; {rules.name} has continuous ones: "
+            "use --net.kind mlp"
         )
     divisors = tuple(f.divisor for f in [*first, *numbers])
-    return BoardLayout(height, width, planes, len(numbers), divisors, rules.actions // squares)
+    actions = 0 if rules.actions % squares else rules.actions // squares
+    return BoardLayout(height, width, planes, len(numbers), divisors, actions)
 
 
 class ResidualNet(Net):
@@ -108,9 +112,13 @@ class ResidualNet(Net):
         self.memory = nn.Linear(memory // 4, channels, bias=False) if memory else None
         self.tower = [ResidualBlock(channels) for _ in range(config.blocks)]
         self.blocks = nn.Sequential(*self.tower)
-        if POLICY in self.heads:
+        self.policy_head: nn.Conv2d | nn.Linear
+        if POLICY in self.heads and at.actions:
             self.policy_head = nn.Conv2d(channels, at.actions, 1, bias=False)
             self.policy_bias = nn.Parameter(torch.zeros(rules.actions))
+        elif POLICY in self.heads:
+            self.policy_map = nn.Conv2d(channels, POLICY_CHANNELS, 1)
+            self.policy_head = nn.Linear(POLICY_CHANNELS * at.squares, rules.actions)
         if VALUE in self.heads:
             self.value_map = nn.Conv2d(channels, VALUE_CHANNELS, 1)
             self.value_hidden = nn.Linear(VALUE_CHANNELS * at.squares, VALUE_HIDDEN)
@@ -141,7 +149,9 @@ class ResidualNet(Net):
         for block in self.tower:
             nn.init.zeros_(block.second.weight)
         if POLICY in self.heads:
-            nn.init.normal_(self.policy_head.weight, std=0.01)
+            # A dense head sums all squares.
+            summed = 1 if self.layout.actions else self.layout.squares
+            nn.init.normal_(self.policy_head.weight, std=0.01 / math.sqrt(summed))
         for name in (VALUE, WDL, SCORE):
             if name in self.heads:
                 nn.init.zeros_(getattr(self, f"{name}_head").weight)
@@ -183,16 +193,22 @@ class ResidualNet(Net):
         """Return the outputs of all heads for the tower's [rows, height, width, channels]."""
         outputs: HeadOutputs = {}
         if POLICY in self.heads:
-            maps = functional.linear(x, self.policy_head.weight.flatten(1))
-            outputs[POLICY] = maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
+            outputs[POLICY] = self.logits(x)
         if VALUE in self.heads:
-            maps = functional.linear(x, self.value_map.weight.flatten(1), self.value_map.bias)
-            hidden = functional.relu(self.value_hidden(functional.relu(maps).flatten(1)))
+            hidden = functional.relu(self.value_hidden(map_squares(self.value_map, x)))
             outputs[VALUE] = self.value_head(hidden).squeeze(-1)
             outputs |= {
                 n: getattr(self, f"{n}_head")(hidden) for n in (WDL, SCORE) if n in self.heads
             }
         return outputs
+
+    def logits(self, x: Tensor) -> Tensor:
+        """Return the policy's logits: a map for every action of a square, or a dense head."""
+        if not self.layout.actions:
+            dense: Tensor = self.policy_head(map_squares(self.policy_map, x))
+            return dense
+        maps = functional.linear(x, self.policy_head.weight.flatten(1))
+        return maps.flatten(1, 2).transpose(1, 2).flatten(1) + self.policy_bias
 
     @property
     def dtype(self) -> torch.dtype:
@@ -210,6 +226,12 @@ class ResidualBlock(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         added: Tensor = self.second(functional.relu(self.first(x)))
         return functional.relu(x + added)
+
+
+def map_squares(layer: nn.Conv2d, x: Tensor) -> Tensor:
+    """Return relu(1x1 convolution) of [rows, height, width, channels] as [rows, squares * maps]."""
+    maps = functional.linear(x, layer.weight.flatten(1), layer.bias)
+    return functional.relu(maps).flatten(1)
 
 
 class NativeStem(torch.autograd.Function):

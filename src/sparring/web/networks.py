@@ -161,16 +161,18 @@ def pack_residual(packer: Packer, net: ResidualNet) -> None:
         for half in (block.first, block.second):
             weight, bias = kernel(half, wide)
             packer.arrays(pad_channels(weight.transpose(2, 3), wide).transpose(2, 3), bias)
-    maps = pad_channels(net.policy_head.weight.flatten(1), wide)
-    packer.linear(maps.T, torch.zeros(len(maps)))
-    packer.arrays(net.policy_bias)
+    if isinstance(net.policy_head, nn.Conv2d):
+        maps = pad_channels(net.policy_head.weight.flatten(1), wide)
+        packer.linear(maps.T, torch.zeros(len(maps)))
+        packer.arrays(net.policy_bias)
+    else:  # the reader tells by the maps, which are not as many as the actions
+        packer.linear(*square_map(net.policy_map, wide))
+        packer.linear(net.policy_head.weight.T, net.policy_head.bias)
     if VALUE not in net.heads:
         packer.whole(0)
         return
     packer.whole(3)
-    looks = net.value_map
-    assert looks.bias is not None
-    packer.linear(pad_channels(looks.weight.flatten(1), wide).T, looks.bias)
+    packer.linear(*square_map(net.value_map, wide))
     packer.linear(net.value_hidden.weight.T, net.value_hidden.bias)
     packer.linear(net.value_head.weight.T, net.value_head.bias)
 
@@ -179,6 +181,12 @@ def kernel(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
     """Return the weights [3, 3, in, wide] and biases of a convolution."""
     assert layer.bias is not None
     return pad_channels(taps_first(layer.weight), wide), pad_channels(layer.bias, wide)
+
+
+def square_map(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
+    """Return the weights [wide, out] and biases of a 1x1 convolution."""
+    assert layer.bias is not None
+    return pad_channels(layer.weight.flatten(1), wide).T, layer.bias
 
 
 def pad_channels(tensor: Tensor, wide: int) -> Tensor:

@@ -21,6 +21,7 @@ NETS = nets(
     *("relu", "odd widths", "one layer", "tanh, two trunks", "silu"),
     *("without our own first layer", "continuous", "continuous, two trunks"),
     *("layer norm", "layer norm, two trunks", "residual", "residual, odd channels"),
+    "residual, dense policy",
 )
 
 

@@ -16,6 +16,7 @@ from sparring.nets.run.native import PackedAdam, PackedParameters
 
 NETS = nets(
     *("relu", "one layer", "odd widths", "layer norm", "tanh, two trunks", "silu", "residual"),
+    "residual, dense policy",
 )
 
 

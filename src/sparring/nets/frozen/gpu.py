@@ -27,7 +27,7 @@ from sparring.kernels.views import KernelView
 from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import Net, head_width
-from sparring.nets.residual import BoardLayout, board_layout
+from sparring.nets.residual import POLICY_CHANNELS, BoardLayout, board_layout
 from sparring.nets.run.flat import (
     KINDS,
     FlatOptions,
@@ -292,7 +292,7 @@ class GroupedPerceptronPass(GroupedPass):
 
 
 class GroupedResidual(GroupedFlat):
-    """Residual nets: stem, blocks and the policy's map.
+    """Residual nets: stem, blocks and the policy's maps.
 
     Boards are channels last: a convolution is a product whose rows are gathered from the squares
     around each one.
@@ -326,8 +326,12 @@ class GroupedResidual(GroupedFlat):
                 packed[f"{block}.{part}.weight"] = weight
                 packed[f"{block}.{part}.bias"] = state[f"{name}.bias"]
         head = state["policy_head.weight"].flatten(1).T
-        packed["head"] = functional.pad(head, (0, round_up(at.actions) - at.actions))
-        return {**packed, BIAS: state["policy_bias"]}
+        packed["head"] = functional.pad(head, (0, -head.shape[1] % 8))
+        if at.actions:
+            return {**packed, BIAS: state["policy_bias"]}
+        packed["map.weight"] = state["policy_map.weight"].flatten(1).T
+        packed["map.bias"] = state["policy_map.bias"]
+        return {**packed, BIAS: state["policy_head.bias"]}
 
     def make_pass(self, rows: int) -> GroupedBoardPass:
         return GroupedBoardPass(self, rows)
@@ -346,6 +350,8 @@ class GroupedBoardPass(GroupedPass):
         self.shift = self.zeros(rows, channels)
         """Contribution of whole-board numbers to all squares, and the stem's bias."""
         self.boards = [self.zeros(rows * squares, channels) for _ in range(3)]
+        dense = 0 if net.layout.actions else POLICY_CHANNELS
+        self.policy_map = self.zeros(rows, squares * dense)
 
     def read(self, obs: Tensor) -> None:
         """Convert the sorted byte rows to boards."""
@@ -382,7 +388,12 @@ class GroupedBoardPass(GroupedPass):
             second = self.finish(w[f"{block}.second.bias"], onto=x, kind="relu")
             convolve(inside, w[f"{block}.second.weight"], out, second)
             x, out = out, x
-        self.product(x, w["head"], None, self.finish(), squares=at.squares, used=at.actions)
+        if at.actions:
+            self.product(x, w["head"], None, self.finish(), squares=at.squares, used=at.actions)
+            return
+        mapped = self.finish(w["map.bias"], kind="relu")
+        self.product(x, w["map.weight"], self.policy_map, mapped, squares=at.squares)
+        self.product(self.policy_map, w["head"], None, self.finish(), used=net.action_width)
 
 
 def grouped_product(x: Tensor, weight: Tensor, ends: Tensor) -> Tensor:

@@ -32,6 +32,8 @@ class Activations:
     numbers: Tensor
     tower: list[Tensor]
     """After the stem, then inside and after each block."""
+    policy_map: Tensor
+    """Input of a dense policy head; empty with one map for each action of a square."""
     value_map: Tensor
     hidden: Tensor
 
@@ -65,8 +67,6 @@ class BoardPass(WidenedPass):
 class FusedResidual(WidenedNet):
     """Weights, gradients and layers of all members."""
 
-    policy_bias_name = "policy_bias"
-
     def __init__(
         self, rules: Rules, config: NetConfig, members: int, **options: Unpack[FlatOptions]
     ) -> None:
@@ -75,6 +75,8 @@ class FusedResidual(WidenedNet):
         ), why
         super().__init__(rules, config, members, **options)
         self.board = board_layout(rules)
+        if self.board.actions:
+            self.policy_bias_name = "policy_bias"
         self.planes = round_up(self.board.planes, 16)
         self.maps = round_up(self.board.actions)
         self.number_columns = self.width - self.board.planes * self.board.squares
@@ -159,14 +161,23 @@ class FusedResidual(WidenedNet):
             onto = w[f"{name}.second.weight"], w[f"{name}.second.bias"], tower[-1]
             tower += [inside, convolve_relu(inside, *onto)]
         flat = to_matrix(tower[-1])
-        maps = torch.mm(flat, w["policy_head.weight"]).view(rows, at.squares, self.maps)
-        logits = to.logits[member, :, : self.rules.actions].view(rows, at.actions, at.squares)
-        logits.copy_(maps[:, :, : at.actions].transpose(1, 2))
-        value_map = torch.addmm(w["value_map.bias"], flat, w["value_map.weight"]).relu_()
-        value_map = value_map.view(rows, -1)
+        policy_map = self._policy(to.logits[member], flat, w)
+        value_map = map_squares(flat, w, "value_map").view(rows, -1)
         hidden = torch.addmm(w["value_hidden.bias"], value_map, w["value_hidden.weight"]).relu_()
         to.value[member].copy_(torch.mm(hidden, w["value_head.weight"]))
-        return Activations(planes, numbers, tower, value_map, hidden)
+        return Activations(planes, numbers, tower, policy_map, value_map, hidden)
+
+    def _policy(self, logits: Tensor, flat: Tensor, w: dict[str, Tensor]) -> Tensor:
+        """Compute logits from the tower's squares; return what the backward pass needs besides."""
+        at, rows = self.board, len(logits)
+        if not at.actions:
+            policy_map = map_squares(flat, w, "policy_map").view(rows, -1)
+            logits.copy_(torch.mm(policy_map, w["policy_head.weight"]))
+            return policy_map
+        maps = torch.mm(flat, w["policy_head.weight"]).view(rows, at.squares, self.maps)
+        by_map = logits[:, : self.rules.actions].view(rows, at.actions, at.squares)
+        by_map.copy_(maps[:, :, : at.actions].transpose(1, 2))
+        return flat[:0]
 
     def backward(self, at: BoardPass, member: int, made: Activations) -> dict[str, Tensor]:
         """Return the gradients of one member's tensors, shaped like `_weights`."""
@@ -184,15 +195,7 @@ class FusedResidual(WidenedNet):
         map_grad = map_grad.view(rows * board.squares, -1)
         grads["value_map.weight"] = flat.T @ map_grad
         grads["value_map.bias"] = sum_rows(map_grad)
-        # Policy.
-        logits_grad = at.logits_grad[member]
-        grads["policy_bias"] = sum_rows(logits_grad)
-        maps_grad = logits_grad.new_zeros(rows, board.squares, self.maps)
-        by_map = logits_grad[:, : self.rules.actions].view(rows, board.actions, board.squares)
-        maps_grad[:, :, : board.actions] = by_map.transpose(1, 2)
-        maps_grad = maps_grad.view(rows * board.squares, self.maps)
-        grads["policy_head.weight"] = flat.T @ maps_grad
-        onto = torch.mm(maps_grad, w["policy_head.weight"].T)
+        onto = self._policy_backward(at.logits_grad[member], flat, made.policy_map, w, grads)
         onto.addmm_(map_grad, w["value_map.weight"].T)
         grad = onto.view(rows, board.height, board.width, -1).permute(0, 3, 1, 2)
         # Tower, from its end.
@@ -215,6 +218,31 @@ class FusedResidual(WidenedNet):
         if board.numbers:
             grads["numbers.weight"] = made.numbers.T @ shift_grad
         return grads
+
+    def _policy_backward(
+        self,
+        logits_grad: Tensor,
+        flat: Tensor,
+        policy_map: Tensor,
+        w: dict[str, Tensor],
+        grads: dict[str, Tensor],
+    ) -> Tensor:
+        """Add the gradients of the policy head; return that of the tower's squares."""
+        at, rows = self.board, len(logits_grad)
+        grads[self.policy_bias_name] = sum_rows(logits_grad)
+        if not at.actions:
+            grads["policy_head.weight"] = policy_map.T @ logits_grad
+            map_grad = relu_backward(logits_grad @ w["policy_head.weight"].T, policy_map)
+            map_grad = map_grad.view(len(flat), -1)
+            grads["policy_map.weight"] = flat.T @ map_grad
+            grads["policy_map.bias"] = sum_rows(map_grad)
+            return torch.mm(map_grad, w["policy_map.weight"].T)
+        maps_grad = logits_grad.new_zeros(rows, at.squares, self.maps)
+        by_map = logits_grad[:, : self.rules.actions].view(rows, at.actions, at.squares)
+        maps_grad[:, :, : at.actions] = by_map.transpose(1, 2)
+        maps_grad = maps_grad.view(rows * at.squares, self.maps)
+        grads["policy_head.weight"] = flat.T @ maps_grad
+        return torch.mm(maps_grad, w["policy_head.weight"].T)
 
 
 def convolve(x: Tensor, weight: Tensor) -> Tensor:
@@ -246,6 +274,11 @@ def convolve_backward(
         (inputs, True, bias),
     )  # fmt: skip
     return grads
+
+
+def map_squares(flat: Tensor, w: dict[str, Tensor], name: str) -> Tensor:
+    """Return relu(1x1 convolution) of squares [rows * squares, channels]."""
+    return torch.addmm(w[f"{name}.bias"], flat, w[f"{name}.weight"]).relu_()
 
 
 def to_matrix(x: Tensor) -> Tensor:
