@@ -207,6 +207,7 @@ def test_continuous_actions_are_sampled_as_on_the_cpu() -> None:
     assert np.array_equal(found["value"].cpu().numpy()[rows], theirs.value)
 
 
+@pytest.mark.filterwarnings("ignore:load average")
 def test_searches_are_measured_beside_their_network(capsys: pytest.CaptureFixture[str]) -> None:
     words = "bench search connect_four --device cuda --games 256 --simulations 4 8 --rounds 2"
     assert main([*words.split(), "--json"]) == 0
