@@ -30,6 +30,7 @@ from sparring.league.seating import load_player
 from sparring.machine import machine_info
 from sparring.nets.policy import Policy
 from sparring.search.budget import Budget
+from sparring.training.planning.placement import choose_device
 
 ALONE = "network"
 
@@ -65,6 +66,7 @@ def report(given: argparse.Namespace) -> dict[str, Any]:
     policy = load_player(given.policy, Rules(given.game), threads=given.threads)
     if isinstance(policy, str):
         raise ConfigError(f"{policy} is a bot; give a run or a policy, such as latest")
+    policy.to(choose_device(given.device))
     players = {ALONE: policy, **{str(budget): policy.searching(budget) for budget in budgets}}
     found = positions(given.game)
     return {
@@ -95,6 +97,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("policy", help="a run or a policy file")
     parser.add_argument("--search", default="64", help="budgets by commas, such as 64,800 or 1s")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--device", default="cpu", help="of the network: cpu, cuda or auto")
     parser.add_argument("--out", type=Path, help="the file to write")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     given = parser.parse_args(words)

@@ -205,3 +205,14 @@ def test_mistakes_are_one_line_and_leave_nothing(
 def test_python_refuses_the_same() -> None:
     with pytest.raises(ConfigError, match="random is given twice"):
         play_round_robin(Rules("tic_tac_toe"), ["random", "random"], RoundRobinSettings())
+
+
+def test_networks_are_moved_to_the_device_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["arena", "random", "one", *QUICK]
+    if not torch.cuda.is_available():
+        assert main([*words, "--device", "cuda"]) == 2
+        assert "torch sees no GPU here" in capsys.readouterr().err
+    assert main([*words, "--device", "cuda", "--cluster", "local"]) == 2
+    assert "leave it or --cluster out" in capsys.readouterr().err
+    found = report(capsys, "random", "one", "--game", "tic_tac_toe")
+    assert found == report(capsys, "random", "one", "--game", "tic_tac_toe", "--device", "cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +13,16 @@ import torch
 from torch import Tensor
 
 from sparring.cli import main
+from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool
 from sparring.search.budget import Budget
 from sparring.search.cuda import CudaSearch
 from sparring.search.search import Found, Search
+from sparring.store.policies import save_policy
 
 EDGE = np.dtype([("prior", "f4"), ("mean", "f4"), ("visits", "u4"), ("link", "u4")])
 ACTION_BITS = 12
@@ -216,3 +221,15 @@ def test_searches_are_measured_beside_their_network(capsys: pytest.CaptureFixtur
         assert len(one["simulations_per_s"]) == 2
         assert all(0 < share < 1.5 for share in one["share_of_network"])
         assert min(one["stages"].values()) > 0
+
+
+def test_leaves_of_a_match_are_evaluated_on_the_gpu(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(3)
+    rules, net = Rules("connect_four"), NetConfig(kind="residual", channels=8, blocks=1)
+    save_policy(Policy(rules, make_net(rules, net)), tmp_path / "one")
+    words = ["eval", str(tmp_path / "one"), "--against", "random", "--search", "8", "--games", "32"]
+    for device in ("cpu", "cuda"):
+        assert main([*words, "--device", device, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["results"]["random"]["games"] == 32

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from sparring.commands.shared.curves import file_at, place_asked, write_pages
-from sparring.commands.shared.players import loaded_from, who_plays, with_search
+from sparring.commands.shared.players import loaded_from, on_device, who_plays, with_search
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
@@ -49,12 +49,15 @@ def run(config: ArenaConfig) -> int:
     games_kept = kept_games(config.save_games, config.save_max)
     if games_kept and config.cluster:
         raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
+    if config.cluster and config.device != "cpu":
+        raise ConfigError("--device moves networks of this process; leave it or --cluster out")
     threads = check_threads(config.threads or os.cpu_count() or 1)
     torch.set_num_threads(threads)
     if not config.players:
         raise ConfigError("an arena needs at least two players; name runs or bots")
     players, rules = who_plays(config.players, config.game, config.set, threads)
     players = with_search(players, config.search)
+    on_device(players, config.device)
     check_policies(players)
     check_players(rules, players)
     settings = settings_of(config, rules, threads)

@@ -12,6 +12,7 @@ from rich.table import Table
 from sparring.commands.shared.players import (
     is_timed,
     loaded_from,
+    on_device,
     player_called,
     who_plays,
     with_search,
@@ -56,6 +57,7 @@ def run(config: EvalConfig) -> int:
     game = config.game or config.protocol or (usi.GAME if config.engine is not None else "")
     (challenger,), rules = who_plays([config.challenger], game, config.set, threads)
     (challenger,) = with_search([challenger], config.search)
+    on_device([challenger], config.device)
     if config.protocol:
         return run_challenge(config, challenger, rules, threads)
     if config.engine is not None:
@@ -66,6 +68,7 @@ def run(config: EvalConfig) -> int:
     if not words and rules.seats > 1:
         words = list(default_opponents(rules, 1))
     opponents = [player_called(word, rules, threads) for word in words]
+    on_device(opponents, config.device)
     usual = GAMES if is_timed([challenger, *opponents]) else default_games(rules)
     games = whole_rounds(rules, config.games or usual)
     total = games * max(len(opponents), 1)

@@ -239,6 +239,9 @@ class EvalConfig(Checked):
     """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
     """Sample actions as in training instead of taking the most probable one."""
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "cpu"
+    """Device of the players' networks: cpu, cuda, or auto. Games, bots and trees stay on the CPU; a
+    GPU pays for convolutions and attention, above all with a search."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     save_games: str = ""
@@ -331,6 +334,9 @@ class ArenaConfig(Checked):
     """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
     """Sample actions as in training instead of taking the most probable one."""
+    device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "cpu"
+    """Device of the players' networks: cpu, cuda, or auto. Games, bots and trees stay on the CPU; a
+    GPU pays for convolutions and attention, above all with a search."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     cluster: str = ""

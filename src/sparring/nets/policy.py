@@ -137,6 +137,12 @@ class Policy:
         fixed.name = f"{self.name}@level{level}"
         return fixed
 
+    def to(self, device: str) -> Policy:
+        """Move the network to a device, as `torch.nn.Module.to` does, and return the policy."""
+        self.device = torch.device(device)
+        self.net.to(self.device)
+        return self
+
     def check_searchable(self) -> None:
         """Raise with the reason if the policy cannot search: no values, hidden cards, memory."""
         check_searchable(self)

@@ -98,6 +98,18 @@ def with_search(players: Sequence[Player], search: str) -> list[Player]:
     ]
 
 
+def on_device(players: Sequence[Player], device: str) -> None:
+    """Move the networks of policies to a device; bots have none."""
+    if device == "cpu":
+        return
+    from sparring.training.planning.placement import choose_device
+
+    chosen = choose_device(device)
+    for player in players:
+        if not isinstance(player, str):
+            player.to(chosen)
+
+
 def with_strength(others: dict[int, Player], config: PlayConfig) -> dict[int, Player]:
     """Return the players at --level or with --search; each policy once."""
     if not config.level:
