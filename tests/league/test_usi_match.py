@@ -139,6 +139,15 @@ def test_an_engine_that_always_fails_stops_the_match(capsys: pytest.CaptureFixtu
     assert "fake ended with 7" in wrong
 
 
+def test_what_was_played_is_kept_when_a_match_is_interrupted() -> None:
+    def interrupt(games: int) -> None:
+        if games == 3:
+            raise KeyboardInterrupt
+
+    match = play_match("random", Rules("shogi"), EvalConfig("random", engine=FAKE), interrupt)
+    assert (match.result.games, match.stopped) == (3, "interrupted")
+
+
 def test_what_was_played_is_kept_when_an_engine_does_not_start_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ from sparring.commands.shared.results import (
     score_word,
     stats_table,
 )
+from sparring.commands.shared.stopping import interruptible
 from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags, read_pair, split_list
@@ -130,7 +131,7 @@ def run_engine(config: EvalConfig, challenger: Player, rules: Rules) -> int:
     if rules.name != usi.GAME:
         raise ConfigError(f"{config.challenger} plays {rules.name}; --engine is for {usi.GAME}")
     games = config.games or GAMES
-    with ProgressBar(f"playing {rules.name}", games) as steps:
+    with ProgressBar(f"playing {rules.name}", games) as steps, interruptible():
         match = play_match(challenger, rules, config, steps.reach)
     results = {match.engine: match.result}
     if config.json:

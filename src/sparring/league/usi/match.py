@@ -240,22 +240,31 @@ def play_match(
     options, start_s = read_options(config.engine_option), start_s or config.engine_timeout_s
     with Engine(config.engine or "", options, start_s=start_s) as engine:
         referee = Referee(challenger, engine, rules, config, skip_forced=skip_forced)
-        for number in range(config.games or GAMES):
-            pair, seat = divmod(number, 2)
-            opening = (
-                book[pair % len(book)] if book else random_opening(rules, plies, config.seed, pair)
-            )
-            try:
-                outcomes.append(referee.play(opening, seat, number))
-                engine.game_over(-outcomes[-1].score)
-            except EngineError as fault:
-                outcomes.append(GameOutcome(1.0, tuple(referee.moves), fault.kind, opening.start))
-                faults.append(EngineFault(number, fault.kind, str(fault)))
-                engine.game_over(-1.0)
-                stopped = repeated_failure(faults) or restart(engine)
-            progress(number + 1)
-            if stopped:
-                break
+        try:
+            for number in range(config.games or GAMES):
+                pair, seat = divmod(number, 2)
+                opening = (
+                    book[pair % len(book)]
+                    if book
+                    else random_opening(rules, plies, config.seed, pair)
+                )
+                try:
+                    outcomes.append(referee.play(opening, seat, number))
+                    engine.game_over(-outcomes[-1].score)
+                except EngineError as fault:
+                    outcomes.append(
+                        GameOutcome(1.0, tuple(referee.moves), fault.kind, opening.start)
+                    )
+                    faults.append(EngineFault(number, fault.kind, str(fault)))
+                    engine.game_over(-1.0)
+                    stopped = repeated_failure(faults) or restart(engine)
+                progress(number + 1)
+                if stopped:
+                    break
+        except KeyboardInterrupt:
+            if not outcomes:
+                raise
+            stopped = "interrupted"  # the games so far count
         names = (name_of(challenger), engine.name)
     result = summarize_outcomes(rules, names, outcomes, 0 if book else plies)
     return EngineMatch(result, engine.name, tuple(faults), stopped)
