@@ -272,3 +272,16 @@ def test_a_policy_that_cannot_search_says_why_and_plays(policy: Any) -> None:
     told, ready = one.answer("isready")
     assert told.startswith("info string no search: mine has no values")
     assert ready == "readyok"
+
+
+def test_several_lines_are_reported_best_first(policy: Any) -> None:
+    one = UsiServer(policy, policy.rules)
+    alone = talk(one, "go nodes 64")
+    talk(one, "setoption name MultiPV value 3")
+    lines = talk(one, "usinewgame", "go nodes 64")
+    assert [line.split()[3:5] for line in lines[:-1]] == [["multipv", str(n)] for n in (1, 2, 3)]
+    firsts = [line.partition(" pv ")[2].split()[0] for line in lines[:-1]]
+    assert len(set(firsts)) == 3
+    assert lines[-1] == f"bestmove {firsts[0]}"
+    assert "multipv" not in alone[0]
+    assert "from 0 to 500" in one.answer("setoption name MultiPV value x")[0]

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 NAME, AUTHOR = "sparring", "the sparring maintainers"
 MAX_SEED = 2**31 - 1
+MAX_LINES = 500
+MULTIPV = f"option name MultiPV type spin default 1 min 1 max {MAX_LINES}"
 DURING_SEARCH = ("usi", "isready", "stop", "ponderhit", "gameover", "quit")
 """Commands that are heard while a search runs."""
 
@@ -97,6 +99,8 @@ class UsiServer:
         own = self.policy.budget if self.policy else None
         self.simulations = own.simulations if own else 0
         """Most simulations of a search; 0: no limit."""
+        self.lines = 1
+        """Moves that a search reports (MultiPV)."""
         self.thinking: Thinking | None = None
         self.thread: threading.Thread | None = None
         self.last: Thinking | None = None
@@ -152,7 +156,7 @@ class UsiServer:
             f"option name Sampled type check default {str(self.sampled).lower()}",
             f"option name Seed type spin default {self.seed} min 0 max {MAX_SEED}",
             f"option name Declaration type combo default {self.declaration} {kinds}",
-            *([f"{most} {MAX_SIMULATIONS}"] if self.policy else []),
+            *([f"{most} {MAX_SIMULATIONS}", MULTIPV] if self.policy else []),
             "usiok",
         ]
 
@@ -184,6 +188,8 @@ class UsiServer:
             self.state = self.set_up()
         elif name == "simulations":
             self.simulations = read_number("Simulations", value, MAX_SIMULATIONS)
+        elif name == "multipv":
+            self.lines = max(read_number("MultiPV", value, MAX_LINES), 1)
         elif name == "declaration":
             if value not in shogi.DECLARATIONS:
                 hint = suggestion(value, shogi.DECLARATIONS)
@@ -256,6 +262,7 @@ class UsiServer:
             seed=self.game_seed,
             noise=noise,
             rounds=limits.until_stop,
+            lines=self.lines,
             last=self.last,
         )
         return self.last

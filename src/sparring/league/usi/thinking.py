@@ -16,6 +16,8 @@ from sparring.search.search import TIMED_NODES, Found, Search
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
 
+Edge = tuple[int, float, int, float, int]
+"""Action, prior, visits, mean return, child: as `Search.edges` lists them."""
 FIRST_ROUND, GROWTH = 64, 4
 """Simulations of the first search until `stop`, and how many times as many the next one has."""
 
@@ -48,14 +50,16 @@ class Thinking:
         seed: int,
         noise: bool,
         rounds: bool,
+        lines: int = 1,
         last: Thinking | None = None,
     ) -> None:
         """Allocate the tree, or go on with the last one.
 
+        lines: most moves to report, each with its value and its main line (MultiPV).
         rounds: searches of more and more simulations, for what ends at `stop`.
         last: the search before this one, whose tree is kept if it is one of PUCT.
         """
-        self.state, self.budget, self.rounds = state, budget, rounds
+        self.state, self.budget, self.rounds, self.lines = state, budget, rounds, lines
         self.search: Search = (last.tree_for(budget) if last else None) or policy.search(
             state.rules, budget=budget, seed=seed, noise=noise
         )
@@ -82,14 +86,14 @@ class Thinking:
         self.search.halted = True
 
     def run(self) -> Iterator[str]:
-        """Search; yield an info line after every round."""
+        """Search; yield info lines after every round."""
         for simulations in self._sizes():
             found = self.search.from_state(self.state, simulations=simulations, keep=True)
             visits = int(found.visits.sum())
             self.simulations += int(found.simulations[0])
             if visits > self._most:  # a round that was cut short knows less than the one before
                 self.action, self._most = int(found.action[0]), visits
-                yield self._info(found)
+                yield from self._info(found)
             if self.stopped.is_set():
                 return
 
@@ -101,14 +105,35 @@ class Thinking:
             size *= GROWTH
         yield None
 
-    def _info(self, found: Found) -> str:
+    def _info(self, found: Found) -> Iterator[str]:
         seconds = max(time.monotonic() - self.started, 1e-3)
-        line = moves_of(self.state, self.search.line())
-        return (
-            f"info depth {len(line)} score cp {centipawns(float(found.value[0]))} "
-            f"time {round(1000 * seconds)} nodes {self.simulations} "
-            f"nps {round(self.simulations / seconds)} pv {' '.join(line)}"
-        )
+        speed = f"nodes {self.simulations} nps {round(self.simulations / seconds)}"
+        for number, (value, actions) in enumerate(self._lines(found), 1):
+            line = moves_of(self.state, actions)
+            which = f" multipv {number}" if self.lines > 1 else ""
+            yield (
+                f"info depth {len(line)}{which} score cp {centipawns(value)} "
+                f"time {round(1000 * seconds)} {speed} pv {' '.join(line)}"
+            )
+
+    def _lines(self, found: Found) -> Iterator[tuple[float, list[int]]]:
+        """Yield value and main line of the best moves, the chosen one first."""
+        yield float(found.value[0]), self.search.line()
+        chosen = int(found.action[0])
+        others = [edge for edge in self.search.edges() if edge[0] != chosen and edge[2]]
+        for action, _, _, value, child in by_visits(others)[: self.lines - 1]:
+            yield value, [action, *self._best_from(child)]
+
+    def _best_from(self, node: int) -> Iterator[int]:
+        """Yield the most visited actions from a node on; node 0: none."""
+        while node and (edges := by_visits(self.search.edges(node=node))) and edges[0][2]:
+            yield edges[0][0]
+            node = edges[0][4]
+
+
+def by_visits(edges: list[Edge]) -> list[Edge]:
+    """Return edges, the most visited first, of those the one with the highest value."""
+    return sorted(edges, key=lambda edge: (-edge[2], -edge[3]))
 
 
 def moves_of(state: State, actions: list[int]) -> list[str]:
