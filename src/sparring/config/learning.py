@@ -72,6 +72,9 @@ class EvaluationConfig(Checked, section="eval"):
     """For a custom environment: seconds after which an evaluation starts no more episodes. Running
     episodes get the same time again, and after three times as long they are aborted. The final
     evaluation has ten times as long."""
+    exploitability: Annotated[str, one_of("auto", "on", "off")] = "auto"
+    """Exact exploitability of every evaluated checkpoint, in the games of exploit --exact. auto: in
+    those with a small tree, while it takes less than 2 % of the time. on: always."""
     off: bool = False
     """Evaluate only at the end, not while training."""
 

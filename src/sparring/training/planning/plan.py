@@ -56,7 +56,7 @@ from sparring.training.planning.paths import paths_of
 from sparring.training.planning.placement import choose_placement, played_elsewhere
 from sparring.training.planning.requests import combination
 from sparring.training.planning.roles import nets_by_role, read_roles
-from sparring.training.planning.settings import check_against
+from sparring.training.planning.settings import check_against, check_exploitability
 
 UNFIT = {
     "set": "its flags are set by its code",
@@ -196,6 +196,7 @@ def check_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | N
     for member in configs:
         check_against(rules, member.eval.against)
         check_targets(rules, member.eval.target)
+        check_exploitability(rules, member.eval.exploitability)
         check_stop(member.eval, rules)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
