@@ -13,7 +13,7 @@ from sparring.config.options import paths_of
 from sparring.config.renamed import RENAMED, SECTIONS
 from sparring.errors import ConfigError
 
-OTHER_COMMANDS = {"most", "meter", "save_most"}
+OTHER_COMMANDS = {"most", "meter", "save_most", "from_policy"}
 """Options of commands other than train."""
 OF_TRAIN = sorted(set(RENAMED) - OTHER_COMMANDS)
 

@@ -103,10 +103,11 @@ def test_exploit_knows_how_the_policy_plays_and_what_trains_the_response(
 ) -> None:
     words = ["--decisions", "300", "--games", "8", "--threads", "1", "--json"]
     words += ["--runs", str(tmp_path), "--name", "response", "--device", "cpu"]
+    words += ["--kinds", "scratch"]
     assert main(["exploit", str(runs / "dqn"), "--algo", "dqn", *words]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["plays"] == "greedy"
-    assert sparring.load(tmp_path / "response").is_value_based
+    assert sparring.load(tmp_path / "response-scratch-0").is_value_based
     # Neither draws: a game from each seat is all there is, and what it brings is no estimate.
     bound = told["lower_bound"]
     assert (told["result"]["games"], bound["low"], bound["high"]) == (2, *[bound["value"]] * 2)

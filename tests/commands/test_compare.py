@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from PIL import Image
 
 from commands.run_helpers import make_run, write_results
 from sparring.cli import main
+from sparring.commands.shared.comparing import print_comparison
 from sparring.config import NetConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
 from sparring.league.arena import share_of_wins
 from sparring.league.statistics import student_factor
@@ -21,7 +23,9 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
 from sparring.training.records.comparison import compare
-from sparring.training.records.comparison_report import notes
+from sparring.training.records.comparison_report import described, notes
+from sparring.training.records.exploited import Exploited, add_exploited
+from sparring.training.records.overview import Overview
 
 LRS = {"slow": 1e-4, "fast": 1e-2}
 WINS = {"slow": (0.2, 0.3, 0.4), "fast": (0.5, 0.7, 0.6)}
@@ -215,6 +219,53 @@ def test_only_common_opponents_count(tmp_path: Path) -> None:
     found = compare([one, two])
     assert found.opponents == ("careful",)
     assert found.strengths(found.groups[0]) == [0.3, 0.4]
+
+
+def test_the_loss_to_responses_stands_beside_the_strength(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [Path("runs") / name for name in "abc"]
+    for name, lr, value in (("a", 1e-3, 0.25), ("b", 1e-2, 0.5), ("c", 1e-2, 0.75)):
+        path = make_run(tmp_path / "runs", name, {5: 0.5}, ppo={"lr": lr}, seed=len(name))
+        (path / "best.json").write_text('{"checkpoint": 5, "strength": 0.5}')
+        one = Exploited(5, "sampled", "score", value, value - 0.1, value + 0.1, "own", True)
+        add_exploited(path, replace(one, decisions=1000 if name == "a" else 9000, responses=2))
+        add_exploited(path, replace(one, checkpoint=4, value=9.0))  # of another checkpoint
+        add_exploited(path, replace(one, plays="greedy", value=8.0))  # another way to play
+        add_exploited(path, replace(one, value=value - 0.2))  # a weaker response
+    found = described(compare(runs), [])
+    assert [group["exploited"]["value"] for group in found["groups"]] == [0.25, 0.625]
+    assert found["groups"][0]["exploited"]["low"] == pytest.approx(0.15)
+    assert found["groups"][1]["runs"][0]["exploited"]["kind"] == "own"
+    print_comparison(compare(runs), [], notes(compare(runs)))
+    shown = capsys.readouterr().out
+    assert "exploited" in shown.splitlines()[0]
+    assert "0.25 (0.15 .. 0.35)" in shown
+    assert "exploited: score per game of the strongest response, a lower bound; an equal" in shown
+    assert "the responses are not alike (1k to 9k decisions" in shown
+    assert main(["runs", "--json"]) == 0
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)["runs"]}
+    assert listed["b"]["exploited"]["value"] == 0.5
+    exact = Exploited(5, "sampled", "exploitability", 0.3, 0.3, 0.3, "exact", True)
+    for path in runs:
+        add_exploited(path, exact)
+    assert "exploitability of the strongest response, exact" in str(notes(compare(runs)))
+
+
+def test_what_was_exploited_before_is_damaged_or_old(tmp_path: Path) -> None:
+    one = Exploited(4, "sampled", "score", 0.5, 0.4, 0.6, "own", True)
+    for name in ("a", "b"):
+        path = make_run(tmp_path / "runs", name, {5: 0.5}, seed=1)
+        (path / "best.json").write_text('{"checkpoint": 5, "strength": 0.5}')
+        add_exploited(path, one)
+    (tmp_path / "runs/b/exploited.json").write_text('[{"checkpoint": "x"}]')
+    with pytest.warns(SparringWarning, match=r"exploited\.json was not written"):
+        assert not add_exploited(tmp_path / "runs/b", one)
+    found = compare([tmp_path / "runs/a", tmp_path / "runs/b"])
+    assert "a: exploited at another checkpoint than its best; do it again" in notes(found)
+    assert not found.exploited_of
+    assert "exploited.json" in Overview(tmp_path / "runs/b").trouble
 
 
 def test_words_are_honest_about_few_runs(model: Path) -> None:

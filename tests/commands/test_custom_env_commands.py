@@ -13,6 +13,7 @@ import pytest
 import sparring
 from sparring.cli import main
 from sparring.errors import SparringWarning
+from sparring.training.records.exploited import read_exploited
 
 gymnasium = pytest.importorskip("gymnasium")
 
@@ -63,6 +64,20 @@ def test_eval_of_a_game_for_two_is_against_random_or_whoever_is_named(
     assert f"{runs['nim']}@sampled" in shown
     shown = told(f"arena {runs['nim']} random --games 4", capsys)
     assert "every deal from all 2 seats" in shown
+
+
+@pytest.mark.filterwarnings("ignore:.*not its games")
+def test_a_policy_is_exploited_in_games_that_the_factory_makes(
+    runs: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = f"--decisions 100 --games 4 --threads 1 --runs {tmp_path} --kinds own"
+    found = json.loads(told(f"exploit {runs['nim']} {words} --name response --json", capsys))
+    assert (found["game"], found["result"]["games"]) == ("nim_v0", 4)
+    assert (tmp_path / "response-own-0" / "results.json").exists()
+    assert [one.kind for one in read_exploited(Path(runs["nim"]))] == ["own"]
+    assert "custom environment, whose tree is not known" in told(
+        f"exploit {runs['nim']} --exact", capsys, 2
+    )
 
 
 def test_agents_search_in_copies(

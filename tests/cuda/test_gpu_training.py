@@ -13,10 +13,18 @@ import torch
 
 from sparring.commands.bench import pool as bench
 from sparring.commands.bench import train as bench_train
-from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.config import (
+    CollectConfig,
+    EvaluationConfig,
+    LeagueConfig,
+    NetConfig,
+    PPOConfig,
+    TrainConfig,
+)
 from sparring.errors import ConfigError
 from sparring.learn.memory import memory_uses
 from sparring.store import checkpoint as checkpoints
+from sparring.store.archive import Archive
 from sparring.store.policies import load_policy
 from sparring.training.records.metrics import read
 from sparring.training.train import prepare_new, resume, train_population, train_with
@@ -120,6 +128,31 @@ def test_a_population_is_as_many_runs(tmp_path: Path) -> None:
     ended = resume(str(agents[3].run), updates=6, quiet=True)  # a member goes on alone
     assert last(ended.run).meta["update"] == 6
     assert load_policy(agents[1].run).rules.name == "skull_king"
+
+
+def test_exploiters_of_a_population_are_judged_and_kept(tmp_path: Path) -> None:
+    """As on a CPU, where members take turns: tests/training/test_league_members.py."""
+    plan = config(
+        tmp_path,
+        game="rock_paper_scissors",
+        set=(),
+        opponents=("past=1",),
+        updates=120,
+        collect=CollectConfig(games=256, steps=8),
+        ppo=PPOConfig(minibatch=512, epochs=2, lr=1e-2, entropy=0.0, target_kl=0.0),
+        league=LeagueConfig(shared=True, every_decisions=3000, slots=8),
+        vary=('league.role="main","exploiter","league-exploiter"',),
+    )
+    agents = train_population(plan, quiet=True)
+    archive = Archive(agents[0].run, max_bytes=0)
+    roles = {entry.hash: entry.role for entry in archive.entries()}
+    assert set(roles.values()) == {"main", "exploiter", "league-exploiter"}
+    met: dict[str, set[str]] = {}
+    for one in archive.results():
+        met.setdefault(one.member, set()).add(roles.get(one.opponent, ""))
+    first, second, _ = (agent.run.name for agent in agents)
+    assert {"main", "exploiter", "league-exploiter"} <= met[first]
+    assert met[second] - {""} == {"main"}
 
 
 def test_a_population_of_residual_nets_is_as_many_runs(tmp_path: Path) -> None:

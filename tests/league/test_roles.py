@@ -30,9 +30,12 @@ def test_an_exploiter_meets_main_agents_alone() -> None:
         ArchivedPolicy(0, "a"),
         ArchivedPolicy(1, "b", role="exploiter"),
         ArchivedPolicy(2, "c"),
+        ArchivedPolicy(3, "d", role="league-exploiter"),
     ]
-    assert [one.number for one in allowed_opponents("main", known)] == [0, 1, 2]
+    assert [one.number for one in allowed_opponents("main", known)] == [0, 1, 2, 3]
     assert [one.number for one in allowed_opponents("exploiter", known)] == [0, 2]
+    assert allowed_opponents("league-exploiter", known) == known
+    assert sampling_for("league-exploiter", "uniform", of_share(0.1)) == "pfsp"
 
 
 def test_an_exploiter_meets_the_past_while_the_newest_is_hopeless() -> None:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sparring.errors import ConfigError, SparringWarning
-from sparring.league.roles import EXPLOITER, MAIN
+from sparring.league.roles import EXPLOITER, LEAGUE_EXPLOITER, MAIN
 from sparring.learn.acting import TakesOpponents
 from sparring.learn.learner import Report
 from sparring.store.archive import MATCH, Archive
@@ -136,6 +136,31 @@ def test_an_exploiter_that_wins_is_kept_as_it_was_and_begins_anew(tmp_path: Path
     assert (won.role, won.member) == (EXPLOITER, "mine")
     kept = league.archive.weights(won.hash)
     assert all(torch.equal(kept[name], before[name]) for name in before)
+
+
+def test_a_snapshot_of_this_moment_does_not_keep_an_exploiter_from_winning(tmp_path: Path) -> None:
+    """Members archive at the same update: what came a moment ago has no games yet."""
+    league = league_in(tmp_path, league={"every_decisions": EACH, "slots": 2, "role": "exploiter"})
+    met = keep(league, 1)
+    after(league, 1)
+    keep(league, 2)
+    after(league, 2, {slot_of(league, met): (300, 0, 100)})
+    assert league.attempt.number == 2
+    assert [entry.role for entry in league.archive.entries()] == [MAIN, MAIN, EXPLOITER]
+    assert league.state()["newest"] == league.newest != met
+
+
+def test_a_league_exploiter_has_to_beat_everybody(tmp_path: Path) -> None:
+    role = {"every_decisions": EACH, "slots": 3, "role": LEAGUE_EXPLOITER}
+    league = league_in(tmp_path, league=role)
+    main, new, other = keep(league, 1), keep(league, 2), keep(league, 3, EXPLOITER)
+    after(league, 1)
+    assert league.slots.policies == {main, new, other}, "it meets exploiters too"
+    after(league, 2, {slot_of(league, new): (400, 0, 0), slot_of(league, other): (0, 0, 400)})
+    assert league.attempt.number == 1, "half of the points"
+    after(league, 3, {slot_of(league, main): (900, 0, 0), slot_of(league, other): (100, 0, 0)})
+    assert league.attempt.number == 2 and not league.results
+    assert league.archive.entries()[-1].role == LEAGUE_EXPLOITER
 
 
 def test_an_exploiter_without_a_main_agent_is_refused(tmp_path: Path) -> None:

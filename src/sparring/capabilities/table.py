@@ -102,6 +102,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "population": Ability(
             "games and networks on one GPU", "use --seeds for runs one after the other"
         ),
+        "shared league": Ability("games and networks on one device", "use --device cpu"),
         "replicas": Ability("games and networks on CPUs", "use --device cpu"),
     },
 }
@@ -159,11 +160,11 @@ HOST = frozenset(
 """Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
 those of other processes."""
 PLACES: Mapping[str, Component] = {
-    "cpu": Component("games and network on the CPU", HOST | {"replicas"}),
+    "cpu": Component("games and network on the CPU", HOST | {"replicas", "shared league"}),
     "graphs": Component(
         "graphs on the GPU",
         frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"})
-        | {"tree search"},
+        | {"tree search", "shared league"},
     ),
     "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset()),
     "apart": Component("games on the CPU, network on the GPU", HOST),
@@ -254,6 +255,13 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "population": FeatureSpec(
         {LEARNER: ("population",), PLACE: ("population",)},
     ),
+    "shared league": FeatureSpec(
+        {LEARNER: ("population",), PLACE: ("shared league",)},
+        {
+            "players apart": "its members share one set of opponents",
+            **dict.fromkeys(("actors", "replicas"), "its members take turns in one process"),
+        },
+    ),
     "actors": FeatureSpec(
         {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
@@ -273,7 +281,10 @@ FEATURES: Mapping[str, FeatureSpec] = {
     ),
     "cluster": FeatureSpec({PLACE: ("host rollouts",)}),
     "own environment": FeatureSpec(
-        {PLACE: ("host rollouts",)}, {"population": "its games are stepped where it was created"}
+        {PLACE: ("host rollouts",)},
+        dict.fromkeys(
+            ("population", "shared league"), "its games are stepped where it was created"
+        ),
     ),
     "own learner": FeatureSpec({PLACE: ("host rollouts",)}),
     "pool cuda": FeatureSpec(),

@@ -255,27 +255,33 @@ class EvalConfig(Checked):
 
 @dataclass(frozen=True)
 class ExploitConfig(Checked):
-    """Train a best response against a frozen policy, to measure how exploitable it is."""
+    """Train best responses against a frozen policy, to measure how exploitable it is."""
 
     policy: Positional[str]
     """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
+    kinds: Annotated[tuple[str, ...], one_of("scratch", "own")] = ()
+    """Kinds of responses: scratch has random weights at first, own those of the policy. The
+    strongest counts. Left out: both, against a bot scratch."""
+    seeds: Annotated[int, between(1, 64)] = 1
+    """Responses of each kind, with seeds from --seed on. More find more weaknesses."""
     minutes: Annotated[float, above(0)] = 2.0
-    """Time for training the response. More finds more weaknesses."""
+    """Time for training each response. More finds more weaknesses."""
     decisions: Count = 0
-    """Decisions of the response to make, instead of minutes. 0: as many as the minutes allow."""
-    games: Annotated[int, at_least(2)] = 8192
-    """Games of the final match; four times as many halve the interval."""
+    """Decisions of each response to make, instead of minutes. 0: as many as the minutes allow."""
+    exact: bool = False
+    """Compute the exact exploitability instead, in games small enough; nothing is trained."""
+    games: Annotated[int, at_least(0)] = 0
+    """Games of each match; four times as many halve the interval. 0: 8,192, in a custom environment
+    128."""
     greedy: bool = False
     """The policy takes its most probable actions. Left out: it samples them, as in its training; a
     policy trained by dqn is always greedy."""
     search: str = ""
-    """Tree search of the exploited policy at every decision, as simulations: 16. The response is
-    trained against it, and does not search itself. Left out: no search."""
-    from_policy: bool = False
-    """Initialize the response with the policy's weights. Left out: with random weights."""
+    """Tree search of the exploited policy at every decision, as simulations: 16. The responses are
+    trained against it, and do not search themselves. Left out: no search."""
     algo: str = ""
-    """Algorithm of the response: ppo, dqn, sac, gumbel, or a custom learner as module:factory. Left
-    out: that of --config, or ppo."""
+    """Algorithm of the responses: ppo, dqn, sac, gumbel, or a custom learner as module:factory.
+    Left out: that of --config, or ppo."""
     seed: Seed = 0
     """Seed of the games and of the network's weights."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
@@ -287,12 +293,13 @@ class ExploitConfig(Checked):
     set: tuple[str, ...] = ()
     """A flag of the game as key=value. Left out: the flags of the policy's training."""
     config: str = ""
-    """A TOML file with settings of `sparring train` for the response; options on the command line
+    """A TOML file with settings of `sparring train` for the responses; options on the command line
     override it."""
     name: str = ""
-    """Name of the response's run. Left out: exploit, the policy, date and four letters."""
+    """What the names of the responses' runs begin with. The name of a command that was stopped
+    continues it. Left out: exploit, the policy, date and four letters."""
     runs: str = "runs"
-    """Folder for the run's folder."""
+    """Folder for the runs' folders."""
     json: bool = False
     """Print one JSON object instead of lines."""
 

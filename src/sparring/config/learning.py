@@ -72,6 +72,9 @@ class EvaluationConfig(Checked, section="eval"):
     """For a custom environment: seconds after which an evaluation starts no more episodes. Running
     episodes get the same time again, and after three times as long they are aborted. The final
     evaluation has ten times as long."""
+    exploitability: Annotated[str, one_of("auto", "on", "off")] = "auto"
+    """Exact exploitability of every evaluated checkpoint, in the games of exploit --exact. auto: in
+    those with a small tree, while it takes less than 2 % of the time. on: always."""
     off: bool = False
     """Evaluate only at the end, not while training."""
 
@@ -101,10 +104,10 @@ class LeagueConfig(Checked, section="league"):
     """Past selves that can be met at a time. More makes opponents more varied and costs more time
     and memory."""
     shared: bool = False
-    """Members of a population also meet each other's past selves."""
-    role: Annotated[str, one_of("main", "exploiter")] = "main"
+    """Members of a population also meet each other's past selves; on a CPU they take turns."""
+    role: Annotated[str, one_of("main", "exploiter", "league-exploiter")] = "main"
     """main: learns to beat all opponents. exploiter: meets main agents only, and restarts whenever
-    it wins or stalls."""
+    it wins or stalls. league-exploiter: the same against everybody, exploiters too."""
     gigabytes: Annotated[float, above(0)] = 4.0
     """Disk space for snapshots; beyond it, snapshots that resemble others are removed."""
 

@@ -22,6 +22,7 @@ RENAMED: Final = {
     "fleet.rho": "distributed.rho_clip",
     "fleet.trace": "distributed.c_clip",
     "fleet.trusted": "distributed.trusted_network",
+    "from_policy": "kinds own",
     "league.choose": "league.sampling",
     "league.every": "league.every_decisions",
     "net.normalise": "net.normalize",

@@ -1,13 +1,15 @@
 """Roles in a league: the opponents of each, and when an exploiter restarts.
 
 A main agent meets all policies. An exploiter looks for weaknesses of the main agents and meets only
-them. When it wins or stalls, it is archived, where main agents meet it, and starts again from fresh
-weights. What a run does for each verdict:
+them. A league exploiter looks for weaknesses of the whole league: it meets everybody's past, those
+of exploiters too, more often whom it does not beat. When an exploiter of either kind wins or
+stalls, it is archived, where main agents meet it, and starts again from fresh weights. What a run
+does for each verdict:
 
 | verdict | |
 |---|---|
 | go on | nothing |
-| won | archive a snapshot with the role `exploiter`, then restart |
+| won | archive a snapshot with its role, then restart |
 | stalled | the same, if it wins at least WORTH_KEEPING |
 
 A restart gives the learner fresh weights and a fresh optimizer, clears its results and begins a new
@@ -23,18 +25,20 @@ from typing import Any, Literal
 from sparring.errors import SparringError
 from sparring.league.matchmaking import ArchivedPolicy, WinDrawLoss
 
-MAIN, EXPLOITER = "main", "exploiter"
+MAIN, EXPLOITER, LEAGUE_EXPLOITER = "main", "exploiter", "league-exploiter"
+EXPLOITERS = (EXPLOITER, LEAGUE_EXPLOITER)
 FIXED = "fixed"
 """Role of policies that line-ups name; no mix contains them."""
 
 WON = 0.7
-"""Share of the points against the newest main agent at which an exploiter has won."""
+"""Share of the points against the newest main agent (of a league exploiter: against everybody) at
+which an exploiter has won."""
 HOPELESS = 0.2
 """Below this share the newest main agent is too strong to learn from; its past is met as well."""
 WORTH_KEEPING = 0.3
 """Share at which a stalled attempt is archived: below it, it has found no weakness."""
 VERDICT_GAMES = 400
-"""Games against the newest main agent before a verdict: by chance an equal player would win 70 % of
+"""Games that count before a verdict: by chance an equal player would win 70 % of
 this many once in 10**15 times."""
 GAIN = 0.02
 """Increase over the best share that counts as progress."""
@@ -85,32 +89,35 @@ def default_limits(every: int) -> AttemptLimits:
 def allowed_opponents(role: str, policies: Sequence[ArchivedPolicy]) -> list[ArchivedPolicy]:
     """Return the policies that a role may meet: an exploiter meets main agents only."""
     if role == EXPLOITER:
-        return [policy for policy in policies if policy.role != EXPLOITER]
+        return [policy for policy in policies if policy.role not in EXPLOITERS]
     return list(policies)
 
 
 def sampling_for(role: str, sampling: str, against_newest: WinDrawLoss) -> str:
-    """Return how the opponents of an agent are sampled: as configured, except for an exploiter.
+    """Return how the opponents of an agent are sampled: as configured, except for exploiters.
+
+    A league exploiter meets whom it does not beat.
 
     An exploiter mostly meets the newest main agent. While it always loses to that policy, it meets
     past ones of equal strength instead: losing alone teaches nothing.
     """
     if role != EXPLOITER:
-        return sampling
+        return "pfsp" if role == LEAGUE_EXPLOITER else sampling
     few = against_newest.games < VERDICT_GAMES
     return "newest" if few or point_share(against_newest) >= HOPELESS else "pfsp-even"
 
 
 def judge(
-    attempt: Attempt, against_newest: WinDrawLoss, decisions: int, limits: AttemptLimits
+    attempt: Attempt, judged: WinDrawLoss, decisions: int, limits: AttemptLimits
 ) -> tuple[Verdict, Attempt]:
     """Return the verdict on an attempt, and the attempt with its best share updated.
 
-    against_newest: results of this attempt against the newest main agent, old ones decayed.
+    judged: results of this attempt against the newest main agent, of a league exploiter against
+    everybody, old ones decayed.
     decisions: of the run so far.
     """
-    enough = against_newest.games >= VERDICT_GAMES
-    share = point_share(against_newest)
+    enough = judged.games >= VERDICT_GAMES
+    share = point_share(judged)
     if enough and share >= WON:
         return "won", replace(attempt, best_share=share, best_at=decisions)
     if enough and share >= attempt.best_share + GAIN:

@@ -87,7 +87,7 @@ class SnapshotEntry:
     name: str
     """Name for commands: RUN/past/NUMBER."""
     role: str
-    """main, exploiter, or fixed (a policy that line-ups name)."""
+    """main, exploiter, league-exploiter, or fixed (a policy that line-ups name)."""
     member: str
     """The run that trained it."""
     update: int

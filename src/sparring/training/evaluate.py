@@ -20,6 +20,7 @@ from sparring import trusted
 from sparring.errors import USER_CODE_ERRORS, SparringError, warn
 from sparring.messages import Message
 from sparring.processes import CLOSE_S, Child, Parent
+from sparring.training.exact import ExactMeter
 
 if TYPE_CHECKING:
     from sparring.store.archive import Archive
@@ -46,8 +47,9 @@ class EvalWorker:
     A request is {"id", "checkpoint", "opponents": [bots or checkpoints], "games", "seed"}, with
     "greedy" false to sample actions, "urgent" to play it at normal priority, and for a custom
     environment "timeout_s" and "paths" (additions to sys.path). Each gets one answer: {"id",
-    "results": {opponent: MatchResult.summary()}, "seconds"}, or {"id", "error"}. "keep" is a
-    folder for the complete results. A process that exceeds its timeout by far is killed.
+    "results": {opponent: MatchResult.summary()}, "seconds"}, or {"id", "error"}; with "exact" also
+    what `ExactMeter.measure` returns. "keep" is a folder for the complete results. A process that
+    exceeds its timeout by far is killed.
     """
 
     def __init__(self, *, nice: int = 19, idle: bool = True, threads: int = 1) -> None:
@@ -183,6 +185,8 @@ class EvalWorker:
         warn(f"{lost}; the next request starts another. Its last words: {said!r}")
 
 
+EXACT = ExactMeter()
+"""Of this process: it keeps the tree of the game."""
 _early: list[EvalWorker] = []
 """A worker that is already loading, until `evaluator` returns it."""
 
@@ -260,11 +264,12 @@ def answer(request: Mapping[str, Any], threads: int = 1) -> Answer:
     started, number = time.monotonic(), request["id"]
     try:
         results = play(request, threads)
+        exact = EXACT.measure(request) if "exact" in request else {}
     except SparringError as error:
         return {"id": number, "error": str(error)}
     except USER_CODE_ERRORS as error:
         return {"id": number, "error": f"{type(error).__name__}: {error}"}
-    return {"id": number, "results": results, "seconds": time.monotonic() - started}
+    return {"id": number, "results": results, "seconds": time.monotonic() - started, **exact}
 
 
 def play(request: Mapping[str, Any], threads: int = 1) -> dict[str, Any]:

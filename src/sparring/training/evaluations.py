@@ -35,7 +35,7 @@ def first_look(request: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
     limit = (
         {"timeout_s": min(request["timeout_s"], FIRST_TIMEOUT_S)} if "timeout_s" in request else {}
     )
-    asked = {key: value for key, value in request.items() if key != "league"}
+    asked = {key: value for key, value in request.items() if key not in ("league", "exact")}
     return {
         **asked,
         **limit,

@@ -74,6 +74,8 @@ class League:
         self.due = 0
         """Decisions (or updates) at which the next snapshot is due."""
         self.best: str | None = None
+        self.newest: str | None = None
+        """The newest opponent when slots were filled last; what came later was not met yet."""
         self.missing: set[str] = set()
         """Snapshots that are missing or damaged."""
         self.attempt = roles.Attempt()
@@ -154,7 +156,7 @@ class League:
                 best = self.best_shares.get(one.hash, 0.0)
                 self.best_shares[one.hash] = max(best, one.share)
         when: dict[str, Any] = {"update": update, "decisions": decisions, "seconds": seconds}
-        if self.settings.role == roles.EXPLOITER:
+        if self.settings.role in roles.EXPLOITERS:
             self._exploit(when)
         elif passes_gate(self.since_last, self.settings.gate, archived=len(self._opponents())):
             self._archive(self._weights(), roles.MAIN, **when)
@@ -164,21 +166,26 @@ class League:
     def _exploit(self, when: Mapping[str, Any]) -> None:
         """Check an exploiter: if it has won or stalled, archive it and reinitialize its weights."""
         usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
-        every, newest = self.settings.every_decisions or usual, self._against_newest()
+        every = self.settings.every_decisions or usual
         verdict, self.attempt = roles.judge(
-            self.attempt, newest, when["decisions"], roles.default_limits(every)
+            self.attempt, self._judged(), when["decisions"], roles.default_limits(every)
         )
         if verdict == "go on":
             return
         if roles.worth_keeping(verdict, self.attempt):
-            self._archive(self._weights(), roles.EXPLOITER, **dict(when))
+            self._archive(self._weights(), self.settings.role, **dict(when))
         self.attempt = self.attempt.restarted(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
         reinitialize(self.learner, self.plan, self.attempt.number, self.member)
 
+    def _judged(self) -> WinDrawLoss:
+        """Return the results that decide whether an exploiter has won."""
+        if self.settings.role == roles.EXPLOITER:
+            return self._against_newest()
+        return sum((one.results for one in self._opponents()), WinDrawLoss())
+
     def _against_newest(self) -> WinDrawLoss:
-        known = self._opponents()
-        return known[-1].results if known else WinDrawLoss()
+        return self.results.get(self.newest or "", WinDrawLoss())
 
     # Who is met
 
@@ -220,6 +227,8 @@ class League:
         known = self._opponents()
         self.num_snapshots = len(known)
         wanted = self._wanted(known)
+        if exchange:
+            self.newest = known[-1].hash if known else None
         filled = self.slots.assign(
             known,
             wanted,
@@ -356,6 +365,7 @@ class League:
             "best": self.best,
             "lost": sorted(self.missing),
             "attempt": asdict(self.attempt),
+            "newest": self.newest,
         }
 
     def restore(self, state: Mapping[str, Any], spare: Mapping[str, Tensor]) -> None:
@@ -368,6 +378,7 @@ class League:
         self.since_last = WinDrawLoss(*state["since_last"])
         self.due, self.best, self.missing = state["due"], state["best"], set(state["lost"])
         self.attempt = roles.Attempt.load(state["attempt"])
+        self.newest = state.get("newest")
         fixed = {one.slot: one.weights for one in self.participants.fixed}
         for number, slot in enumerate(self.slots.slots, start=1):
             if slot.hash is None:

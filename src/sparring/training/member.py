@@ -30,6 +30,7 @@ from sparring.training.evaluations import (
     pace,
     too_few,
 )
+from sparring.training.exact import exact_request
 from sparring.training.league import League
 from sparring.training.planning.training import RunPlan
 from sparring.training.records.metrics import MetricsWriter
@@ -335,6 +336,7 @@ class Member:
             "games": self.plan.evaluation.games,
             "seed": 1_000_000 + number,
             **custom_request(self.rules, self.plan),
+            **exact_request(self.rules, self.plan.evaluation, self.status.seconds),
         }
         first = soon and number not in self.carried_over and not self.status.wins
         if first and has_first_look(self.plan.evaluation, self.opponents):
@@ -362,6 +364,7 @@ class Member:
                 self.league.add_match(number, self.status.decisions, name, results[name])
         strength = strength_of(self.rules, results)
         values["eval/strength"] = strength
+        values |= self._exact_metrics(result)
         if is_custom(self.rules):
             values["eval/games"] = self._count_episodes(results)
         values |= pace(self.first, results, seconds, self.rules)
@@ -393,6 +396,16 @@ class Member:
             self.status.remember(f"eval/{name}", result["score" if name == ALONE else "win"])
             values |= curves_of_match(name, result)
         return values
+
+    def _exact_metrics(self, result: Mapping[str, Any]) -> dict[str, float]:
+        """Return the exact exploitability, if it was measured; warn once if it cannot be."""
+        what = "exploitability cannot be measured"
+        if (why := result.get("not_exact")) and not self.has_event(what):
+            self.record_event(what, why=why)
+            if self.plan.evaluation.exploitability == "on":
+                warn(f"eval.exploitability on: {why}")
+        self.status.exploitability = found = result.get("exploitability")
+        return {} if found is None else {"eval/exploitability": found}
 
     def _count_episodes(self, results: Mapping[str, Any]) -> float:
         """Return how many episodes were played in time; warn once if they are too few."""

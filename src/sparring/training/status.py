@@ -93,6 +93,8 @@ class Status:
     """A few of the game's statistics."""
     phases: dict[str, float] = field(default_factory=dict)
     """Shares of the time by phase, always in the same order."""
+    exploitability: float | None = None
+    """Exact exploitability in the last evaluation, where it was measured."""
     wins: dict[str, dict[str, float]] = field(default_factory=dict)
     """Results of the last evaluation, by opponent."""
     history: dict[str, Trail] = field(default_factory=dict)

@@ -250,8 +250,8 @@ def prepare_new(
 
 
 def at_once(config: TrainConfig) -> bool:
-    """Whether several runs are trained as a population."""
-    return config.population > 1 or uses_gpu(config.device)
+    """Whether several runs are trained as a population; members that share a league must be."""
+    return config.population > 1 or config.league.shared or uses_gpu(config.device)
 
 
 def new_run(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_table
 from sparring.draw.charts.axes import Axis, By, Form, label
@@ -100,10 +100,21 @@ def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[Estimate
     ]
     title = "Head to head: share of wins of the best"
     charts.append(EstimateChart(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
-    rates = [(g, found.score_per_hour(g)) for g in found.groups]
-    rows = [estimate_row(found, g, value) for g, value in rates if value]
-    charts.append(EstimateChart("Score gained per hour", tuple(rows)))
+    for title, estimate, how in (
+        ("Score gained per hour", found.score_per_hour, "number"),
+        (f"Exploited: {found.exploited_of} of a response", *exploited_column(found)),
+    ):
+        known = [(g, estimate(g)) for g in found.groups]
+        rows = [estimate_row(found, g, value) for g, value in known if value]
+        charts.append(EstimateChart(title, tuple(rows), how))
     return [chart for chart in charts if chart.rows]
+
+
+def exploited_column(
+    found: Comparison,
+) -> tuple[Callable[[RunGroup], Estimate | None], Form]:
+    """Return how a group's loss to responses is found, and its number format."""
+    return found.exploited_estimate, "percent" if found.exploited_of == "win share" else "number"
 
 
 def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
@@ -193,7 +204,8 @@ def print_groups(found: Comparison) -> None:
     name = f"{found.measure} (IQM)"
     rates = [found.score_per_hour(group) for group in found.groups]
     gained = ("score/h",) if any(rates) else ()
-    numbers = ("runs", name, "95 %", *at, *gained)
+    lost = ("exploited",) if found.exploited_of else ()
+    numbers = ("runs", name, "95 %", *lost, *at, *gained)
     least = (*gained, *at, "settings", "runs")
     table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
     for group, rate in zip(found.groups, rates, strict=True):
@@ -202,8 +214,18 @@ def print_groups(found: Comparison) -> None:
         )
         last = [estimate_cells(rate, "number")[0]] if gained else []
         strength = estimate_cells(found.strength(group), form)
-        table.add_row(group.name, group.label, str(len(group.entries)), *strength, *common, *last)
+        cells = (*strength, *exploited_cells(found, group), *common, *last)
+        table.add_row(group.name, group.label, str(len(group.entries)), *cells)
     print_table(table)
+
+
+def exploited_cells(found: Comparison, group: RunGroup) -> list[str]:
+    """Return the cell of a group's loss to responses, with its interval; none without any."""
+    if not found.exploited_of:
+        return []
+    value, form = exploited_column(found)
+    text, interval = estimate_cells(value(group), form)
+    return [text if interval == "–" else f"{text} ({interval})"]
 
 
 def print_pairs(found: Comparison, matches: Sequence[GroupMatch]) -> None:

@@ -50,7 +50,8 @@ CURRICULUM = {
     "opponents": "Share of games per opponent",
 }
 """Groups of curriculum/..., one chart each."""
-STRENGTH = "eval/strength"
+STRENGTH, EXPLOITABILITY = "eval/strength", "eval/exploitability"
+EXACT = "Exploitability, exact"
 PREVIOUS_BEST = "previous best"
 """An opponent that differs from run to run."""
 SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s": "samples/s"}
@@ -58,7 +59,8 @@ SPEEDS = {"SPS": "decisions/s", "decisions_per_s": "decisions/s", "samples_per_s
 
 def make_charts(curves: Mapping[str, Curve], *, fair_share: float | None = None) -> list[Chart]:
     """Return the charts that have data; the curves have x values of an axis."""
-    charts = [wins(curves, fair_share), scores(curves), speeds(curves), phases(curves)]
+    exact = Chart(EXACT, single(curves, EXPLOITABILITY), from_zero=True)
+    charts = [wins(curves, fair_share), scores(curves), exact, speeds(curves), phases(curves)]
     share = single(curves, "charts/machine_share", "share")
     charts.append(Chart("Share of this machine", share, "percent", from_zero=True))
     rate = single(curves, "charts/simulations_per_s")
@@ -262,6 +264,7 @@ def make_common_charts(
         if rival != PREVIOUS_BEST:
             lines = lines_of(runs, f"eval/{rival}/win")
             charts.append(Chart(f"Win share against {rival}", lines, "percent", span=(0.0, 1.0)))
+    charts.append(Chart(EXACT, lines_of(runs, EXPLOITABILITY), from_zero=True))
     charts.append(Chart("Score in training", lines_of(runs, "charts/score")))
     for name in (n for n in names if n.split("/")[-1] in SPEEDS):
         title = f"Speed, {SPEEDS[name.split('/')[-1]]}"

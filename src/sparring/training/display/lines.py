@@ -158,6 +158,8 @@ def evaluation_line(status: Status) -> str:
         f"{name} {shown_strength(one)}" + (f" ({parts})" if (parts := interval(one)) else "")
         for name, one in status.wins.items()
     )
+    if status.exploitability is not None:
+        result += f", exploitability {status.exploitability:.4f}"
     best = ", the best so far" if status.best == status.evaluated else ""
     return f"{clock(status.seconds)} evaluated {evaluated_weights(status)}{best}: {result}"
 

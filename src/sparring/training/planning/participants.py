@@ -12,7 +12,7 @@ from sparring.curriculum.phases import Phase
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.players import CallablePlayer, is_player_factory, name_of
-from sparring.league.roles import EXPLOITER, MAIN
+from sparring.league.roles import EXPLOITERS, MAIN
 from sparring.league.seating import (
     FactoryPlayer,
     LineupSpec,
@@ -245,15 +245,17 @@ def check_leagues(participants: Participants, leagues: Sequence[LeagueConfig]) -
     first = leagues[0]
     if any(league.slots != first.slots for league in leagues):
         raise ConfigError("league.slots: members of a population have the same number of them")
-    if all(league.role != EXPLOITER for league in leagues):
+    exploiters = [league for league in leagues if league.role in EXPLOITERS]
+    if not exploiters:
         return
     mains = [league for league in leagues if league.role == MAIN and league.shared]
-    alone = any(league.role == EXPLOITER and not league.shared for league in leagues)
+    alone = any(not league.shared for league in exploiters)
     if not participants.past_slots or not mains or alone:
         raise ConfigError(
-            "league.role exploiter: there is no main agent to meet; it trains in a population with "
-            "one, with league.shared and `past` among the opponents. Against a policy that is "
-            "trained already: sparring exploit POLICY"
+            f"league.role {exploiters[0].role}: there is no main agent to meet; it trains beside "
+            "one, with --league.shared, `past` among --opponents and --vary "
+            '\'league.role="main","exploiter"\'. Against a policy that is trained already: '
+            "sparring exploit POLICY"
         )
 
 

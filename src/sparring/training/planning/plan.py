@@ -20,6 +20,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import check_seed
 from sparring.learn.algos import LEARNERS, factory_at, factory_of
 from sparring.learn.learner import Learner
+from sparring.learn.members import TurnTaking, plan_of
 from sparring.learn.memory import check_memory
 from sparring.learn.plan import CPU, Plan, Turns, pays_apart
 from sparring.machine import MAX_THREADS, check_threads
@@ -56,7 +57,7 @@ from sparring.training.planning.paths import paths_of
 from sparring.training.planning.placement import choose_placement, played_elsewhere
 from sparring.training.planning.requests import combination
 from sparring.training.planning.roles import nets_by_role, read_roles
-from sparring.training.planning.settings import check_against
+from sparring.training.planning.settings import check_against, check_exploitability
 
 UNFIT = {
     "set": "its flags are set by its code",
@@ -196,6 +197,7 @@ def check_meant(configs: Sequence[TrainConfig], rules: Rules, pool: GamePool | N
     for member in configs:
         check_against(rules, member.eval.against)
         check_targets(rules, member.eval.target)
+        check_exploitability(rules, member.eval.exploitability)
         check_stop(member.eval, rules)
     if config.algo_set and config.algo in LEARNERS:
         raise ConfigError(
@@ -225,7 +227,10 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
         if played_elsewhere(config):
             learner: Learner = factory_at(config.algo, "actors")(config, plan)
             return learner
-        return factory_of(config.algo)(plan)
+        make = factory_of(config.algo)
+        if len(plan.seeds) > 1 and not plan.fused:
+            return TurnTaking([make(plan_of(plan, one)) for one in range(len(plan.seeds))])
+        return make(plan)
 
 
 def check_named(config: TrainConfig, pool: GamePool | None) -> None:

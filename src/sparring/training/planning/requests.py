@@ -24,6 +24,9 @@ from sparring.pools.custom.cache import is_custom
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
 
+TOGETHER = ("population", "shared league")
+"""Features of several runs at once; without them there is one run."""
+
 
 def combination(
     rules: Rules,
@@ -152,6 +155,7 @@ def of_place(
 ) -> Iterator[tuple[str, FeatureRequest]]:
     asked = {
         "population": f"a population of {members}" if members > 1 else "",
+        "shared league": f"a population of {members} with league.shared" if members > 1 else "",
         "actors": f"actors {config.actors}" if config.actors else "",
         "replicas": f"replicas {config.replicas}" if config.replicas > 1 else "",
         "cluster": f"cluster {config.cluster}" if config.cluster else "",
@@ -159,9 +163,10 @@ def of_place(
         "own environment": rules.name if is_custom(rules) else "",
         "own learner": f"algo {config.algo}" if is_factory(config.algo) else "",
     }
+    del asked[TOGETHER[not config.league.shared]]
     for name, typed in asked.items():
         if typed:
-            yield name, ask(name, typed, "" if name == "population" else None)
+            yield name, ask(name, typed, "" if name in TOGETHER else None)
 
 
 def said_by_presets(

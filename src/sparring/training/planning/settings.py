@@ -24,6 +24,7 @@ from sparring.ids import to_factory
 from sparring.league.seating import load_player
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.make import EnvInfo
+from sparring.proof.exploitability import DEAL
 from sparring.schedule import Schedule
 from sparring.store.folders import CHECKPOINTS
 from sparring.training.budget import COUNTED, only_budget
@@ -332,6 +333,20 @@ def check_against(rules: Rules, names: Sequence[str]) -> None:
             rules.bot(name)
     if len(set(names)) < len(names):
         raise ConfigError(f"eval.against: {', '.join(names)} names a bot twice; give each once")
+
+
+def check_exploitability(rules: Rules, wanted: str) -> None:
+    """Refuse an exact answer in games whose chance is not enumerated, or without end."""
+    if wanted != "on":
+        return
+    why = "is a custom environment" if is_custom(rules) else ""
+    why = why or ("has continuous actions" if rules.box else "")
+    if why or (rules.chance and DEAL not in rules.fields):
+        why = why or f"leaves something to chance that no flag {DEAL!r} enumerates"
+        raise ConfigError(
+            f"eval.exploitability on: {rules.name} {why}; leave it out, and measure the run with "
+            "sparring exploit"
+        )
 
 
 def joined(before: Sequence[str], given: Any) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +29,7 @@ from sparring.league.statistics import (
 )
 from sparring.training.planning.settings import read_config, written
 from sparring.training.records.diff import names_of, shortened, spread, typed
+from sparring.training.records.exploited import Exploited
 from sparring.training.records.overview import (
     Overview,
     custom_rules,
@@ -167,6 +169,25 @@ class Comparison:
     @property
     def strongest(self) -> RunGroup:
         return max(self.groups, key=lambda group: self.strength(group).value)
+
+    @cached_property
+    def exploited_of(self) -> str:
+        """What the measurements of most runs are of, "" without any."""
+        found = Counter(one.of for entry in self.entries if (one := entry.run.exploited))
+        return found.most_common(1)[0][0] if found else ""
+
+    def exploited(self, group: RunGroup) -> list[Exploited]:
+        """Return how much runs of a group lose to responses; not all may be measured."""
+        found = (entry.run.exploited for entry in group.entries)
+        return [one for one in found if one and one.of == self.exploited_of]
+
+    def exploited_estimate(self, group: RunGroup) -> Estimate | None:
+        """The mean over a group's runs; of one run the interval of its match."""
+        found = self.exploited(group)
+        if len(found) == 1:
+            return Estimate(found[0].value, found[0].low, found[0].high)
+        values = [one.value for one in found]
+        return estimate(interquartile_mean, values, seed=self.seed) if values else None
 
     def pairs(self) -> Iterator[tuple[RunGroup, RunGroup, Estimate]]:
         """How probably a run of the one group is stronger than one of the other."""

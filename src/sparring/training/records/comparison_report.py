@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import comb
 from typing import Any
 
@@ -12,7 +12,8 @@ from sparring.draw.charts.axes import By, label
 from sparring.games.flags import changed_flags
 from sparring.league.statistics import MIN_RUNS
 from sparring.store.folders import join_names
-from sparring.training.records.comparison import Comparison, RunGroup, differing
+from sparring.training.records.comparison import SAME_LENGTH, Comparison, RunGroup, differing
+from sparring.training.records.exploited import EXPLOITABILITY
 
 FORCED = "set.skip_forced"
 """The flag by which some runs are asked less often than others in the same games."""
@@ -54,7 +55,7 @@ def described(found: Comparison, matches: Sequence[GroupMatch]) -> dict[str, Any
 
 def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
     at = {by: found.strength_at_common(group, by) for by in found.budgets}
-    rate = found.score_per_hour(group)
+    rate, lost = found.score_per_hour(group), found.exploited_estimate(group)
     return {
         "group": group.name,
         "settings": group.settings,
@@ -66,12 +67,14 @@ def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
                 "strength": strength,
                 "minutes": entry.run.minutes,
                 "decisions": entry.run.decisions,
+                "exploited": entry.run.exploited and asdict(entry.run.exploited),
             }
             for entry, strength in zip(group.entries, found.strengths(group), strict=True)
         ],
         "strength": found.strength(group).plain(),
         "strength_at_common": {by: value and value.plain() for by, value in at.items()},
         "score_per_hour": rate and rate.plain(),
+        "exploited": lost and lost.plain(),
     }
 
 
@@ -110,7 +113,7 @@ def notes(found: Comparison) -> list[str]:
             f"{listed(few)}: fewer than {MIN_RUNS} runs, so the intervals are rough; train more "
             "seeds"
         )
-    told += apart(found)
+    told += [*apart(found), *exploited_notes(found)]
     for group in found.groups:
         seeds = Counter(entry.seed for entry in group.entries)
         twice = [str(seed) for seed, count in seeds.items() if count > 1]
@@ -133,6 +136,34 @@ def notes(found: Comparison) -> list[str]:
             "the runs are not equally long: compare them at "
             f"{budget_name(found, 'decisions')} or at {budget_name(found, 'minutes')}, "
             "which all of them have"
+        )
+    return told
+
+
+def exploited_notes(found: Comparison) -> list[str]:
+    """Say what the losses to responses mean, and whose are missing or not comparable."""
+    known = [one for group in found.groups for one in found.exploited(group)]
+    old = [e.run.name for e in found.entries if e.run.exploitations and not e.run.exploited]
+    told = []
+    if old:
+        told.append(f"{listed(old)}: exploited at another checkpoint than its best; do it again")
+    if not known:
+        return told
+    what = "score per game" if found.exploited_of == "score" else found.exploited_of
+    bound = "exact" if found.exploited_of == EXPLOITABILITY else "a lower bound"
+    told.append(
+        f"exploited: {what} of the strongest response, {bound}; an equal wins "
+        f"{known[0].equal:.3g}; {len(known)} of {len(found.entries)} runs"
+    )
+    decisions = sorted(one.decisions for one in known)
+    uneven = decisions[-1] - decisions[0] > SAME_LENGTH * decisions[-1]
+    if uneven or len({(one.plays, one.responses) for one in known}) > 1:
+        most, least = (label(decisions[at], "rate") for at in (-1, 0))
+        counts = sorted({one.responses for one in known})
+        ways = listed(sorted({one.plays for one in known}))
+        told.append(
+            f"the responses are not alike ({least} to {most} decisions, {counts[0]} to "
+            f"{counts[-1]} responses, against {ways} actions): more of them find more"
         )
     return told
 

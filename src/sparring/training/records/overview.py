@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -33,7 +33,8 @@ from sparring.store.folders import (
 from sparring.store.text_files import read_json as parse_json
 from sparring.store.text_files import read_toml
 from sparring.training.budget import COUNTED
-from sparring.training.records import labels, metrics
+from sparring.training.records import exploited, labels, metrics
+from sparring.training.records.exploited import Exploited
 from sparring.training.records.run import EVENTS, LOCK, NETWORK, RESULTS, is_locked
 from sparring.training.records.strength import (
     Strength,
@@ -100,6 +101,7 @@ class Overview:
         """Why the run is damaged, in one line; "" if it is not."""
         _ = self.config, self.events, self.results, self.curves
         _ = self.planned("updates"), self.planned("minutes"), self.labels
+        _ = self.exploitations
         why = next((f"{name}: {text}" for name, text in self.noted.items()), "")
         return why or ("" if self.config else f"{CONFIG} is empty")
 
@@ -246,6 +248,17 @@ class Overview:
         return self.final or next(reversed(self.evaluated.values()), None)
 
     @cached_property
+    def exploitations(self) -> list[Exploited]:
+        """What `sparring exploit` measured of it."""
+        return self.read(exploited.FILE, lambda file: exploited.read_exploited(file.parent), list)
+
+    @cached_property
+    def exploited(self) -> Exploited | None:
+        """How much the checkpoint that its name means loses to the strongest response."""
+        best = self.read(BEST, parse_json, dict)
+        return exploited.strongest(self.exploitations, exploited.named_checkpoint(self.path, best))
+
+    @cached_property
     def labels(self) -> labels.Labels:
         """The note and the tags that people gave it."""
         read = labels.read_labels
@@ -299,6 +312,7 @@ class Overview:
             "decisions": self.decisions,
             "strength": self.strength and self.strength.value,
             "measure": measure_name(self.against),
+            "exploited": self.exploited and asdict(self.exploited),
             "parameters": self.parameters,
             "macs": self.network.get("macs"),
             "path": self.path_taken,
@@ -311,6 +325,7 @@ class Overview:
     def unknown(self) -> dict[str, Any]:
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
         rest = {"parameters": None, "macs": None, "path": "", "size": 0, "date": EPOCH}
+        rest |= {"exploited": None}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
         empty = {"note": "", "tags": [], "not_measured": ""}
         return {**named, **numbers, **rest, **empty}

@@ -56,8 +56,10 @@ def entry_name(plan: Plan, net: Net) -> str:
 def can_time_minibatches(plan: Plan, algo: str) -> bool:
     """Whether other sizes can be timed: with PPO and one network for all roles.
 
-    Not with recurrent networks, auxiliary heads or a custom network.
+    Not with recurrent networks, auxiliary heads, a custom network, or members that take turns.
     """
+    if len(plan.seeds) > 1 and not plan.fused:
+        return False
     plain = not plan.net.recurrent and not plan.heads.asked and not is_factory(plan.net.kind)
     return algo == "ppo" and not plan.roles and plain
 

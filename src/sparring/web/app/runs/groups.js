@@ -126,6 +126,8 @@ function strength(maker, fairShare) {
     const form = rated ? { form: "percent" } : {};
     charts.push(maker.single("Mean over opponents", "eval/strength", { ...form, wide: !rated }));
   }
+  if (maker.store.has("eval/exploitability"))
+    charts.push(maker.single("Exploitability, exact", "eval/exploitability"));
   if (maker.store.has("charts/score"))
     charts.push(maker.single("Score while training", "charts/score"));
   for (const name of maker.with("league/")) {
