@@ -6,17 +6,27 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import sparring
+from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.demonstrations import Demonstration
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.state import new_state
 from sparring.learn.demonstrations import Decisions, joined, split, unpacked
-from sparring.store.policies import load_policy
+from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
+from sparring.store.policies import load_policy, save_policy
 from sparring.training.imitation import imitate
-from sparring.training.imitation.making import bot_game, make_decisions, read_sources, tasks_of
+from sparring.training.imitation.making import (
+    absolute_source,
+    bot_game,
+    make_decisions,
+    read_sources,
+    tasks_of,
+)
 from sparring.training.imitation.positions import Pay, decisions_of
 from sparring.training.records.metrics import EARLIEST, read
 
@@ -133,6 +143,34 @@ def test_other_flags_are_taken_where_the_game_comes_out_the_same() -> None:
         decisions_of(short, demonstration, pay_of(short))
 
 
+def test_a_policy_plays_the_games_that_are_imitated(tmp_path: Path) -> None:
+    rules, other = Rules("tic_tac_toe"), Rules("kuhn_poker")
+    torch.manual_seed(3)
+    policy = Policy(rules, make_net(rules, NetConfig(hidden=(16,))))
+    path = save_policy(policy, tmp_path / "mine")
+    save_policy(Policy(other, make_net(other, NetConfig(hidden=(16,)))), tmp_path / "other")
+
+    def made(word: str, *others: str) -> Decisions:
+        tasks = tasks_of(read_sources(rules, [word, *others]), 60, 5)
+        return make_decisions(rules, pay_of(rules), tasks)
+
+    drawn, again, best = made(str(path)), made(str(path)), made(f"{path}@greedy")
+    for name, array in drawn.arrays.items():
+        assert (array == again.arrays[name]).all()
+    assert int(drawn.game[-1]) + 1 == 60
+    legal = unpacked(best.legal, rules.actions)
+    assert (best.action == policy.act(best.obs, legal, greedy=True)).all(), (
+        "openings by lot are left out"
+    )
+    assert len(np.unique(best.obs, axis=0)) > 20
+    shares = policy.probabilities(drawn.obs, unpacked(drawn.legal, rules.actions))
+    assert 0.2 < (drawn.action == shares.argmax(1)).mean() < 1, "as probable as it plays them"
+    assert int(made(str(path), "careful").game[-1]) + 1 == 60, "bots and policies share the games"
+    with pytest.raises(ConfigError, match="kuhn_poker"):
+        read_sources(rules, [str(tmp_path / "other")])
+    assert absolute_source(rules, f"{path}@greedy") == f"{path}@greedy"
+
+
 @pytest.mark.slow
 def test_processes_make_the_same_decisions_and_say_what_is_wrong(tmp_path: Path) -> None:
     rules = Rules("tic_tac_toe")
@@ -157,7 +195,7 @@ def test_a_move_that_is_not_legal_names_file_and_move(tmp_path: Path) -> None:
     rules = Rules("tic_tac_toe")
     with pytest.raises(ConfigError, match=r"game\.json, move 3: .*action 4 .* is not legal"):
         make_decisions(rules, pay_of(rules), tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0))
-    with pytest.raises(ConfigError, match="neither a bot of tic_tac_toe nor a file"):
+    with pytest.raises(ConfigError, match="neither a bot of tic_tac_toe nor a run, file"):
         read_sources(rules, ["carefull"])
     with pytest.raises(ConfigError, match=r"has no files that end in \.json"):
         read_sources(rules, [str(tmp_path / "*.kif")])

@@ -19,6 +19,7 @@ from sparring.learn.plan import Plan
 from sparring.store.archive import Archive
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of, merged
+from sparring.training.records.metrics import read
 from sparring.training.train import resume, train_population
 from training.run_helpers import settings
 
@@ -108,6 +109,13 @@ def test_a_member_that_diverges_stops_and_the_others_go_on(tmp_path: Path) -> No
     assert first.diverged == "the loss is not finite" and first.decisions == before.decisions
     assert not second.diverged and second.decisions > before.decisions
     assert not together.iterate(0.2)[0].diverged, "it is said once"
+
+
+def test_members_imitate_once_and_each_is_held_to_it(tmp_path: Path) -> None:
+    wanted = {"imitate": ("paper",), "imitation": {"games": 50, "epochs": 1}, "vary": ()}
+    agents = train_population(league_of(tmp_path, updates=2, population=2, **wanted), quiet=True)
+    for agent in agents:
+        assert read(agent.run)["losses/reference_kl"][2][-1] >= 0
 
 
 @pytest.mark.parametrize(

@@ -308,7 +308,7 @@ class ImitationConfig(Checked, section="imitation"):
     """How a run imitates recorded games or bots before self-play, see --imitate."""
 
     games: Annotated[int, at_least(1)] = 2000
-    """Games that the bots in --imitate play to be imitated; several bots share them."""
+    """Games that the bots and policies in --imitate play to be imitated; several share them."""
     epochs: Count = 0
     """Epochs over all positions, instead of minutes. 0: as many as imitate_minutes allows."""
     minibatch: Annotated[int, at_least(1)] = 1024

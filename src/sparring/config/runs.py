@@ -60,7 +60,8 @@ class TrainConfig(Checked):
     """A run, checkpoint or saved policy whose weights initialize the network."""
     imitate: tuple[str, ...] = ()
     """Demonstrations to imitate before self-play: recorded games (.json of any game, .kif, .csa and
-    .usi of Shogi; folders and patterns too), or bots, whose games are played for it."""
+    .usi of Shogi; folders and patterns too), or bots, runs and policies, whose games are played for
+    it."""
     imitate_minutes: Annotated[float, above(0)] = 5.0
     """Time for imitation, in addition to the time for training."""
     seed: Seed = 0

@@ -21,6 +21,7 @@ from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
 from sparring.learn.imitation import BehaviorCloning, ImitationProgress
 from sparring.learn.learner import Learner
+from sparring.learn.members import TurnTaking
 from sparring.learn.plan import Plan, PPOHparams
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.make import make_net
@@ -155,7 +156,7 @@ def check_records(plan: Plan, wanted: RunPlan) -> str:
         sources, decisions = read_decisions(plan, wanted, progress)
     files = [f"{len(sources.files):,} files"] if sources.files else []
     games = int(decisions.game[-1]) + 1
-    parts = " and ".join([*files, *sources.bots])
+    parts = " and ".join([*files, *sources.bots, *sources.policies])
     return f"imitate: {len(decisions):,} positions of {games:,} games ({parts})"
 
 
@@ -203,6 +204,7 @@ def imitate(
     facts = {
         "files": len(sources.files),
         "bots": list(sources.bots),
+        "policies": list(sources.policies),
         "games": int(decisions.game[-1]) + 1,
         "positions": len(decisions),
         "held_out": len(cloning.held_out),
@@ -233,11 +235,14 @@ def add_kl_penalty(plan: Plan, learner: Any, policy: Policy, weight: Schedule) -
     if all(value == 0 for value in weight.values):
         return
     mirrors = mirrors_of(plan.rules, plan.collect, plan.device)
-    term = KLPenalty(policy.net, weight, mirrors)
     if not plan.fused:
-        term.net.to(plan.device)
-        learner.terms.append(term)
+        members: Sequence[Any] = learner.members if isinstance(learner, TurnTaking) else [learner]
+        for one in members:
+            term = KLPenalty(policy.net, weight, mirrors)
+            term.net.to(plan.device)
+            one.terms.append(term)
         return
+    term = KLPenalty(policy.net, weight, mirrors)
     from sparring.learn.fused.heads import FusedKLPenalty
 
     fused = FusedKLPenalty(term, learner.rollout, bf16=plan.collect.bf16)

@@ -1,4 +1,6 @@
-"""From files and bots to decisions, on all cores: processes play games again, this one collects."""
+"""From files, bots and policies to decisions, on all cores: processes play games again, this one
+collects, and asks policies.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
 from sparring.learn.demonstrations import Decisions, joined
-from sparring.machine import format_bytes, free_memory
+from sparring.machine import cores, format_bytes, free_memory
 from sparring.messages import Message
 from sparring.processes import Child, Parent, ProcessEndedError
+from sparring.store.lookup import has_policy, locate, split_style
 from sparring.training.imitation.positions import Pay, decisions_of, plain_rules
 
 MAGIC = "*?["
@@ -32,6 +35,8 @@ SHARE = 0.5
 """Of the memory that is free, so much may be taken."""
 TASK = 32
 """Games or files of a task."""
+POLICY_TASK = 1024
+"""Games of a task that a policy plays, all at once."""
 MIN_TASKS = 4
 """For which it pays to start a process."""
 MODULE = "sparring.training.imitation.making"
@@ -46,18 +51,35 @@ class Sources:
     files: tuple[Path, ...]
     bots: tuple[str, ...]
     """Each plays in all seats of a share of the games."""
+    policies: tuple[str, ...] = ()
+    """The same."""
 
 
 def read_sources(rules: Rules, words: Sequence[str]) -> Sources:
     """Find what the words of --imitate mean; what is nothing is refused."""
     files: dict[Path, None] = {}
     bots: dict[str, None] = {}
+    policies: dict[str, None] = {}
     for word in words:
         if bot := rules.bot_called(word):
             bots[str(rules.bots.called(bot))] = None
+        elif policy_called(word):
+            from sparring.league.seating import load_player
+
+            load_player(word, rules)  # refuses another game
+            policies[word] = None
         else:
             files |= dict.fromkeys(files_called(rules, word))
-    return Sources(tuple(files), tuple(bots))
+    return Sources(tuple(files), tuple(bots), tuple(policies))
+
+
+def policy_called(word: str) -> Path | None:
+    """Return the run, checkpoint or policy that a word means; files and folders go before it."""
+    name, _ = split_style(word)
+    path = Path(name).expanduser()
+    if (path.exists() and not has_policy(path)) or any(sign in word for sign in MAGIC):
+        return None
+    return locate(name)
 
 
 def files_called(rules: Rules, word: str) -> list[Path]:
@@ -72,7 +94,7 @@ def files_called(rules: Rules, word: str) -> list[Path]:
         found = [one for one in map(Path, names) if one.suffix.lower() in kinds and one.is_file()]
     else:
         raise ConfigError(
-            f"imitate: {word!r} is neither a bot of {rules.name} nor a file or folder"
+            f"imitate: {word!r} is neither a bot of {rules.name} nor a run, file or folder"
             f"{suggestion(word, rules.bots)}"
         )
     if not found:
@@ -82,7 +104,14 @@ def files_called(rules: Rules, word: str) -> list[Path]:
 
 def absolute_source(rules: Rules, word: str) -> str:
     """The same word with whole paths, for whoever reads it from another folder."""
-    return word if rules.bot_called(word) else str(Path(word).expanduser().absolute())
+    if rules.bot_called(word):
+        return word
+    if place := policy_called(word):
+        from sparring.store.policies import load_playable
+
+        folder, _ = load_playable(place)  # a run means another checkpoint tomorrow
+        return f"{folder.absolute()}{split_style(word)[1]}"
+    return str(Path(word).expanduser().absolute())
 
 
 def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
@@ -113,12 +142,36 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
     return Demonstration(replay, by_lot=lots)
 
 
+def policy_games(rules: Rules, name: str, seed: int, games: int) -> Iterator[Demonstration]:
+    """Play games with a policy in every seat, whose actions are drawn; @greedy takes the best.
+
+    Where nothing makes two games differ, some steps at the beginning are drawn by lot.
+    """
+    from sparring.league.arena import play_match  # loads torch, which helpers do without
+    from sparring.league.match_batch import ReplayRecorder
+    from sparring.league.seating import load_player
+
+    policy, recorder = load_player(name, rules, threads=cores()), ReplayRecorder(games)
+    found = play_match(
+        rules,
+        [policy] * rules.seats,
+        games=games,
+        seed=seed,
+        threads=cores(),
+        greedy=False,
+        recorder=recorder,
+    )
+    for replay in recorder.replays:
+        yield Demonstration(replay, by_lot=found.opening_plies)
+
+
 @dataclass(frozen=True)
 class Task:
     """Games that are made into decisions at once."""
 
     files: Sequence[str] = ()
     bot: str = ""
+    policy: str = ""
     seed: int = 0
     numbers: Sequence[int] = ()
 
@@ -127,11 +180,15 @@ def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
     """Share out the work, whoever does it. games: that bots play."""
     files = [str(path) for path in sources.files]
     tasks = [Task(files[at : at + TASK]) for at in range(0, len(files), TASK)]
-    for index, bot in enumerate(sources.bots):
-        numbers = range(index, games, len(sources.bots))
+    players = [*sources.bots, *sources.policies]
+    for index, player in enumerate(players):
+        numbers = range(index, games, len(players))
+        is_bot = index < len(sources.bots)
+        named = {"bot" if is_bot else "policy": player}
+        size = TASK if is_bot else POLICY_TASK
         tasks += [
-            Task(bot=bot, seed=seed, numbers=[*numbers[at : at + TASK]])
-            for at in range(0, len(numbers), TASK)
+            Task(**named, seed=seed, numbers=[*numbers[at : at + size]])
+            for at in range(0, len(numbers), size)
         ]
     return tasks
 
@@ -148,6 +205,10 @@ def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
 def demonstrations(rules: Rules, task: Task) -> Iterator[Demonstration]:
     for path in task.files:
         yield from read_demonstrations(rules, Path(path))
+    if task.policy:
+        seed = derive_seed(task.seed, task.numbers[0])
+        yield from policy_games(rules, task.policy, seed, max(len(task.numbers), 2))
+        return
     for number in task.numbers:
         yield bot_game(rules, task.bot, task.seed, number)
 
@@ -180,11 +241,16 @@ def make_decisions(
 def each_done(
     rules: Rules, pay: Pay, tasks: Sequence[Task], threads: int
 ) -> Iterator[Decisions | None]:
-    """Yield what comes of every task, in their order; of several threads each has a process."""
+    """Yield what comes of every task; of several threads each has a process.
+
+    In their order, but games of policies come last: they are played here.
+    """
+    by_policy = [task for task in tasks if task.policy]
+    tasks = [task for task in tasks if not task.policy]
     helpers = min(threads, len(tasks) // MIN_TASKS)
+    for task in (*tasks, *by_policy) if helpers < 2 else ():
+        yield done(rules, pay, task)
     if helpers < 2:
-        for task in tasks:
-            yield done(rules, pay, task)
         return
     with ExitStack() as stack:
         spare: SimpleQueue[Helper] = SimpleQueue()
@@ -201,6 +267,8 @@ def each_done(
         asking = stack.enter_context(ThreadPoolExecutor(helpers))
         stack.callback(asking.shutdown, wait=False, cancel_futures=True)
         yield from asking.map(ask, tasks)
+    for task in by_policy:
+        yield done(rules, pay, task)
 
 
 class Helper(Child):
