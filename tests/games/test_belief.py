@@ -122,6 +122,13 @@ def test_worlds_fit_what_was_seen(config: dict[str, Any]) -> None:
     assert restricted
 
 
+def test_the_ghost_plays_in_any_order() -> None:
+    state = new_state(Rules("skull_king", {"num_players": 2, "rounds": [5]}), seed=1)
+    orders = fields_of(state.rules, state.draw_worlds(0, 400), "ghost_order")[:, :5]
+    ascending = (np.diff(orders.astype(int), axis=1) > 0).mean(0)
+    assert (np.abs(ascending - 0.5) < 0.15).all()
+
+
 def last_trick(seed: int) -> State:
     """A position of eight players with six unseen cards: four in hands, two in the stock."""
     rules = Rules(

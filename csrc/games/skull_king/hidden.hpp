@@ -88,6 +88,12 @@ SPARRING_FN inline void Game::resample_hidden(const Config& config, int me, Rng&
   const int next = cards - hand[2].count();
   int slot = next;
   hand[2].each([&](int id) { ghost_order[slot++] = static_cast<u8>(id); });
+  SPARRING_FOR (; slot > next + 1; --slot) {
+    const int other = next + rng.below(slot - next);
+    const u8 kept = ghost_order[slot - 1];
+    ghost_order[slot - 1] = ghost_order[other];
+    ghost_order[other] = kept;
+  }
 }
 
 }  // namespace sparring::skull_king
