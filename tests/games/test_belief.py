@@ -217,7 +217,10 @@ def test_a_long_deal_comes_near_its_weights() -> None:
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_counts_of_money_are_as_likely_as_their_weights(spread: float) -> None:
-    """Every way in which two seats may share the unknown notes, by the product of the weights."""
+    """Every way in which two seats may share the unknown notes, by the product of the weights.
+
+    Of the counts of n notes at two seats, n - 1 are free.
+    """
     rules, tried = Rules("kuhhandel"), 0
     for state in played(rules, 5)[60::3]:
         fields, viewer = state.fields(), state.seat
@@ -229,12 +232,13 @@ def test_counts_of_money_are_as_likely_as_their_weights(spread: float) -> None:
         if int(fields["phase"][0]) != 0 or np.prod(unknown + 1) < 8 or tried == 4:
             continue  # at a turn nothing else is secret
         table = np.random.default_rng(1).normal(0, spread, (2, 6, 12)).astype(np.float32)
-        weight = {}
+        weight, notes = {}, np.count_nonzero(unknown)
+        free = (notes - 1) / (2 * notes)
         for given in itertools.product(*(range(n + 1) for n in unknown)):
             if sum(given) == missing:
                 counts = least + np.stack((given, unknown - given))
                 rows = table[np.arange(2)[:, None], np.arange(6), np.minimum(counts, 11)]
-                weight[tuple(counts.ravel().tolist())] = float(np.exp(rows.sum()))
+                weight[tuple(counts.ravel().tolist())] = float(np.exp(free * rows.sum()))
         worlds = state.draw_worlds(viewer, 5_000, belief=table.ravel())
         raw = fields_of(rules, worlds, "known").reshape(-1, 5, 5, 8)[..., :6]
         drawn = raw[:, others, others].reshape(len(raw), -1)

@@ -9,10 +9,13 @@ namespace sparring::kuhhandel {
 inline constexpr int kNotes = 55;  // that the box holds
 
 // How many cards of a note every other seat has, by a belief: [seat relative to the observer - 1,
-// note, count]. Counts are likely by it whatever the number of ways to deal them.
+// note, count]. Counts are likely by it whatever the number of ways to deal them. Sums by seat and
+// by note tie the counts, so that their product repeats evidence: its power is the share of counts
+// that are free.
 struct CountBelief {
   const f32* belief;
   int me, players;
+  f32 free;
   Money known[kPlayers], hand[kPlayers];
 
   SPARRING_FN f32 of(int seat, int note, int count) const {
@@ -39,7 +42,7 @@ struct CountBelief {
     gain += move(to, got, -1, ways);
     gain += move(from, got, 1, ways);
     gain += move(to, given, 1, ways);
-    return gain + static_cast<f32>(log2_of(ways) * 0.6931471805599453);
+    return free * gain + static_cast<f32>(log2_of(ways) * 0.6931471805599453);
   }
 };
 
@@ -51,14 +54,20 @@ SPARRING_APART SPARRING_FN inline void deal_unknown(Game& game, int players, int
     SPARRING_FOR (int d = 0; j != me && d < kDenominations; ++d)
       SPARRING_FOR (int left = count_of(game.hand(j) - game.known[me][j], d); left > 0; --left)
         deal.add(d, j);
-  CountBelief score{belief, me, players, {}, {}};
-  int slot = deal.count;  // the first seat takes the last cards
+  CountBelief score{belief, me, players, 0, {}, {}};
+  int slot = deal.count, seats = 0, notes = 0;  // the first seat takes the last cards
+  Money unknown = 0;
   SPARRING_FOR (int j = 0; j < players; ++j) {
     if (j == me) continue;
     score.known[j] = game.known[me][j];
-    SPARRING_FOR (int left = cards_in(game.hand(j)) - cards_in(score.known[j]); left > 0; --left)
-      deal.place[--slot] = static_cast<u8>(j);
+    const int missing = cards_in(game.hand(j)) - cards_in(score.known[j]);
+    unknown += game.hand(j) - score.known[j];
+    seats += missing > 0;
+    SPARRING_FOR (int left = missing; left > 0; --left) deal.place[--slot] = static_cast<u8>(j);
   }
+  SPARRING_FOR (int d = 0; d < kDenominations; ++d) notes += count_of(unknown, d) > 0;
+  if (notes > 0)
+    score.free = static_cast<f32>((seats - 1) * (notes - 1)) / static_cast<f32>(seats * notes);
   deal.shuffle(rng);
   SPARRING_FOR (int j = 0; j < players; ++j) score.hand[j] = score.known[j];
   SPARRING_FOR (int i = 0; i < deal.count; ++i)
