@@ -111,6 +111,7 @@ void bind_rules(nb::module_& m) {
             return rows;
           })
       .def_prop_ro("hides", [](const Rules& r) { return r.game->hides(); })
+      .def_prop_ro("belief_size", [](const Rules& r) { return belief_size(r); })
       .def_prop_ro("win_part", [](const Rules& r) { return r.game->win_part(); })
       .def_prop_ro("game_bytes", [](const Rules& r) { return r.game->game_bytes(); })
       .def_prop_ro("first_undeclared",

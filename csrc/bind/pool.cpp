@@ -293,6 +293,32 @@ void bind_views(nb::class_<BoundPool>& pool) {
 
 constexpr const char* kOtherBuild = "they were saved by another build";
 
+// Worlds of the seats that are to act in rows, [rows, worlds, bytes of a game].
+void draw_worlds(const BoundPool& p, In<i64> rows, u64 seed, int worlds, MaybeIn<f32> belief,
+                 Out<u8> out) {
+  constexpr Call call("Pool.draw_worlds");
+  AnyPool& games = p.started(call);
+  const AnyGame& game = *p.rules.game;
+  const i64 count = call.size(rows, "rows"),
+            bytes = call.product("worlds", {worlds, game.game_bytes()});
+  const i64 width = belief_size(p.rules);
+  const i64* row = call.take(rows, "rows", count);
+  const f32* weights = call.take(belief, "belief", count * width);
+  u8* drawn = call.take(out, "out", call.product("rows", {count, bytes}));
+  for (i64 i = 0; i < count; ++i) {
+    call.index(row[i], "row", p.rows());
+    call.demand(games.seat[row[i]] >= 0, "no seat is to act in a row");
+  }
+  const StateBytes at = games.state().bytes();
+  nb::gil_scoped_release released;
+  for (i64 i = 0; i < count; ++i) {
+    const i64 number = row[i] / games.rows();
+    game.draw_worlds(p.rules.config.data(), at.envs + number * at.env_bytes, seed,
+                     games.options().first_game + static_cast<u32>(number), games.seat[row[i]],
+                     weights ? weights + i * width : nullptr, worlds, drawn + i * bytes);
+  }
+}
+
 // What is wrong with tables from outside, which need not be as many as the pool's.
 std::string check_envs(const BoundPool& p, In<u8> envs, In<u8> extras) {
   constexpr Call call("Pool.check");
@@ -435,6 +461,7 @@ void bind_pool(nb::module_& m) {
       .def("set_lineups", &set_lineups)
       .def("set_mixes", &set_mixes)
       .def("set_starts", &set_starts)
+      .def("draw_worlds", &draw_worlds, "rows"_a, "seed"_a, "worlds"_a, "belief"_a.none(), "out"_a)
       .def_prop_ro("game_bytes", [](const BoundPool& p) { return p->state().bytes().game_bytes; })
       .def_prop_ro("starts_offset",
                    [](const BoundPool& p) { return p->state().bytes().starts_offset; })

@@ -20,6 +20,9 @@ struct Rules {
   size_t weights() const { return game->default_weights(config.data()).size(); }
 };
 
+// Numbers of a belief about what is hidden; 0: the game takes none.
+inline int belief_size(const Rules& rules) { return rules.game->belief_size(rules.config.data()); }
+
 // The goals of a game with a configuration; `rules` must have some.
 struct Goals {
   explicit Goals(const Rules& rules)

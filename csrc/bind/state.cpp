@@ -30,6 +30,17 @@ std::string sit_down(BoundState& state, const BoundPool& pool, i64 game) {
   return state->sit_down({env, env + bytes}, {extra, extra + extra_bytes});
 }
 
+void draw_worlds(const BoundState& state, int seat, u64 seed, int worlds, MaybeIn<f32> belief,
+                 Out<u8> out) {
+  constexpr Call call("State.draw_worlds");
+  const Rules& rules = state.rules();
+  state.seat(call, seat);
+  const i64 bytes = call.product("worlds", {worlds, rules.game->game_bytes()});
+  rules.game->draw_worlds(rules.config.data(), state->env(), seed, state->number(), seat,
+                          call.take(belief, "belief", belief_size(rules)), worlds,
+                          call.take(out, "out", bytes));
+}
+
 std::tuple<std::string, nb::bytes> field_named(const BoundState& state, const Rules& rules,
                                                const std::string& name) {
   Call("State.field")
@@ -85,10 +96,16 @@ void bind_state(nb::module_& m) {
       .def("load_from_pool", &sit_down, "pool"_a, "game"_a)
       .def("audit", [](const State& s) { return s->audit(); })
       .def("bot_action", &State::ask)
-      .def("resample_hidden",
-           [](State& s, int seat, u64 seed) {
-             return s->resample_hidden(s.seat(Call("State.resample_hidden"), seat), seed);
-           })
+      .def(
+          "resample_hidden",
+          [](State& s, int seat, u64 seed, MaybeIn<f32> belief) {
+            constexpr Call call("State.resample_hidden");
+            s.seat(call, seat);
+            const int size = belief_size(s.rules());
+            return s->resample_hidden(seat, seed, call.take(belief, "belief", size));
+          },
+          "seat"_a, "seed"_a, "belief"_a = nb::none())
+      .def("draw_worlds", &draw_worlds, "seat"_a, "seed"_a, "worlds"_a, "belief"_a.none(), "out"_a)
       .def("serialize",
            [](const State& s) {
              const std::vector<u8> raw = s->bytes();

@@ -33,6 +33,11 @@ class AnyGame {
   virtual int box() const = 0;
   virtual int legal_words() const = 0;
   virtual bool hides() const = 0;
+  virtual int belief_size(const u8* config) const = 0;
+  // Draws `worlds` games [worlds, game_bytes()] for a seat of an environment; see
+  // core/resample.hpp.
+  virtual void draw_worlds(const u8* config, const u8* env, u64 seed, u32 game, int seat,
+                           const f32* belief, int worlds, u8* out) const = 0;
   virtual std::string win_part() const = 0;  // the part that pays wins and losses; "": none
   // Bytes of a game, and the first byte that its `bounds` do not declare (game_bytes if none).
   virtual i64 game_bytes() const = 0;
@@ -145,10 +150,19 @@ class Registered final : public AnyGame {
     else
       return "";
   }
-  bool hides() const override {
-    return requires(G& game, const Config& config, Rng& rng) {
-      game.resample_hidden(config, 0, rng);
-    };
+  bool hides() const override { return kResamples<G>; }
+  int belief_size(const u8* config) const override {
+    return sparring::belief_size<G>(read(config));
+  }
+  void draw_worlds(const u8* config, const u8* env_bytes, u64 seed, u32 number, int seat,
+                   const f32* belief, int worlds, u8* out) const override {
+    Env<G> env;
+    std::memcpy(static_cast<void*>(&env), env_bytes, sizeof env);
+    for (int world = 0; world < worlds; ++world, out += sizeof(G)) {
+      G game = env.game;
+      draw_world(game, env, read(config), seed, number, seat, static_cast<u32>(world), belief);
+      std::memcpy(out, static_cast<const void*>(&game), sizeof game);
+    }
   }
   i64 game_bytes() const override { return sizeof(G); }
   i64 first_undeclared(const u8* config) const override {

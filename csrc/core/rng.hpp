@@ -19,6 +19,7 @@ enum class Stream : u32 {
   kStarts = 8,
   kHindsight = 9,
   kSearch = 10,
+  kWorlds = 11,
 };
 
 struct PhiloxBlock {

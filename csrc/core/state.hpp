@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/rejected_action.hpp"
+#include "core/resample.hpp"
 #include "core/validation.hpp"
 
 namespace sparring {
@@ -30,8 +31,8 @@ class AnyState {
   virtual std::string audit() const = 0;
   // The action that a bot chooses for the row; advances the random stream of bots.
   virtual std::vector<f32> ask(int bot, int row) = 0;
-  // False if the game hides nothing.
-  virtual bool resample_hidden(int seat, u64 seed) = 0;
+  // False if the game hides nothing. belief: see kBelieves; null: drawn uniformly.
+  virtual bool resample_hidden(int seat, u64 seed, const f32* belief = nullptr) = 0;
   virtual std::vector<u8> bytes() const = 0;
   // Replaces the state by untrusted bytes. Returns the error, "" if there is none; after an error
   // nothing has changed.
@@ -163,12 +164,10 @@ class State final : public AnyState {
       return {std::begin(action.value), std::end(action.value)};
   }
 
-  bool resample_hidden(int at, u64 seed) override {
-    if constexpr (requires(G& game, Rng& rng) {
-                    game.resample_hidden(setting_->config, at, rng);
-                  }) {
+  bool resample_hidden(int at, u64 seed, const f32* belief) override {
+    if constexpr (kResamples<G>) {
       Rng rng(seed, game_, saved_.env.episode, Stream::kChance);
-      saved_.env.game.resample_hidden(setting_->config, at, rng);
+      sparring::resample_hidden(saved_.env.game, setting_->config, at, rng, belief);
       for (int row = 0; row < G::kRows; ++row)  // the legal actions of another seat may change
         if (seat(row) >= 0)
           call_legal(saved_.env.game, setting_->config, row, saved_.legal[row], extra_.data());

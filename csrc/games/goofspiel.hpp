@@ -143,6 +143,49 @@ struct Game {
     return bot == 1 && legal.test(same) ? same : legal.lowest();
   }
 
+  // The prizes that are not up yet, where they are drawn, and the other's cards, among all that
+  // won and lost the same rounds: they are counted, then one is found again. Behind the end nothing
+  // is left to guess.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng) {
+    if (round == config.cards) return;
+    if (config.order == kDrawn)
+      SPARRING_FOR (int i = config.cards - 1; i > round + 1; --i) {
+        const int j = round + 1 + rng.below(i - round);
+        const u8 kept = prizes[i];
+        prizes[i] = prizes[j];
+        prizes[j] = kept;
+      }
+    int ways = 1, fitting = 0, way = 0;
+    for (int i = 0; i < bids_of(1 - me); ++i) ways *= config.cards;
+    SPARRING_FOR (int each = 0; each < ways; ++each)
+      fitting += fits(world(config, me, each), config, me);
+    for (int drawn = rng.below(fitting);; ++way)
+      if (fits(world(config, me, way), config, me) && drawn-- == 0) break;
+    *this = world(config, me, way);
+  }
+
+  // The other bid so: a number whose digits are its cards.
+  SPARRING_FN Game world(const Config& config, int me, int way) const {
+    Game found = *this;
+    for (int i = 0; i < bids_of(1 - me); ++i, way /= config.cards)
+      found.bids[1 - me][i] = static_cast<u8>(1 + way % config.cards);
+    return found;
+  }
+
+  // Whether the other bid each card once, and `me` saw in this world what it saw here.
+  SPARRING_FN bool fits(const Game& world, const Config& config, int me) const {
+    const auto sign = [](int a, int b) { return (a > b) - (a < b); };
+    u64 used = 0;
+    for (int i = 0; i < bids_of(1 - me); ++i) {
+      const int mine = bids[me][i], theirs = bids[1 - me][i], card = world.bids[1 - me][i];
+      if (used >> card & 1) return false;
+      used |= u64{1} << card;
+      if (i < round && (config.hidden ? sign(mine, theirs) != sign(mine, card) : theirs != card))
+        return false;
+    }
+    return true;
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
     return {.name = "goofspiel",
@@ -173,50 +216,6 @@ struct Game {
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(prizes), SPARRING_STATE(bids), SPARRING_STATE(round),
             SPARRING_STATE(points), SPARRING_STATE(half)};
-  }
-
-  // The prizes that are not up yet, where they are drawn, and the other's cards, among all that
-  // won and lost the same rounds. Behind the end nothing is left to guess.
-  void resample_hidden(const Config& config, int me, Rng& rng) {
-    if (round == config.cards) return;
-    if (config.order == kDrawn)
-      for (int i = config.cards - 1; i > round + 1; --i) {
-        const int j = round + 1 + rng.below(i - round);
-        const u8 kept = prizes[i];
-        prizes[i] = prizes[j];
-        prizes[j] = kept;
-      }
-    const std::vector<Game> all = worlds(config, me);
-    *this = all[static_cast<size_t>(rng.below(static_cast<int>(all.size())))];
-  }
-
-  // Every way in which the other may have bid.
-  std::vector<Game> worlds(const Config& config, int me) const {
-    const int other = 1 - me, made = bids_of(other);
-    int ways = 1;
-    for (int i = 0; i < made; ++i) ways *= config.cards;
-    std::vector<Game> fitting;
-    for (int way = 0; way < ways; ++way) {
-      Game world = *this;
-      for (int i = 0, rest = way; i < made; ++i, rest /= config.cards)
-        world.bids[other][i] = static_cast<u8>(1 + rest % config.cards);
-      if (fits(world, config, me)) fitting.push_back(world);
-    }
-    return fitting;
-  }
-
-  // Whether the other bid each card once, and `me` saw in this world what it saw here.
-  bool fits(const Game& world, const Config& config, int me) const {
-    const auto sign = [](int a, int b) { return (a > b) - (a < b); };
-    u64 used = 0;
-    for (int i = 0; i < bids_of(1 - me); ++i) {
-      const int mine = bids[me][i], theirs = bids[1 - me][i], card = world.bids[1 - me][i];
-      if (used >> card & 1) return false;
-      used |= u64{1} << card;
-      if (i < round && (config.hidden ? sign(mine, theirs) != sign(mine, card) : theirs != card))
-        return false;
-    }
-    return true;
   }
 
   void bounds(const Config& config, Bounds& bounds) const {

@@ -32,6 +32,9 @@ enum Event : i16 {
 };
 inline constexpr int kEvents = 64, kEventBytes = 16;
 
+// Counts of a note that a belief tells apart; higher ones share the last class.
+inline constexpr int kCountClasses = 12;
+
 // Reward parts (section 15). The seed's terms pay one per event; the weights are the terms' size.
 enum Part {
   kRank,
@@ -730,6 +733,14 @@ struct Game {
   SPARRING_FN Action act(int bot, const Config& config, int row, const Legal<Game>& legal, Rng& rng,
                          const u8* extra) const;
 
+  // belief: log-weights [other seat relative to `me`, note, count], null: every unknown card is
+  // equally likely everywhere.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng,
+                                   const f32* belief = nullptr);
+  SPARRING_FN static constexpr int belief_size(const Config& config) {
+    return (config.num_players - 1) * kDenominations * kCountClasses;
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config);
   static std::vector<Stat> stats(const Config& config);
@@ -743,7 +754,6 @@ struct Game {
   bool ended(const Config& config) const {
     return phase == kDone || decisions >= config.max_decisions;
   }
-  void resample_hidden(const Config& config, int me, Rng& rng);
 #endif
 };
 
@@ -752,4 +762,5 @@ struct Game {
 #include "games/kuhhandel/audit.hpp"
 #include "games/kuhhandel/bots.hpp"
 #include "games/kuhhandel/describe.hpp"
+#include "games/kuhhandel/hidden.hpp"
 #include "games/kuhhandel/observation.hpp"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
+#include "core/deal.hpp"
 #include "core/describe.hpp"
 #include "core/game.hpp"
 
@@ -107,6 +108,18 @@ struct Game {
     result.terminate(why);
   }
 
+  SPARRING_FN static constexpr int belief_size(const Config&) { return 3; }
+
+  // belief: log-weights of the other's card. Behind the end nothing is left to guess: the cards
+  // have decided.
+  SPARRING_FN void resample_hidden(const Config&, int me, Rng& rng, const f32* belief = nullptr) {
+    if (over) return;
+    const auto other = [&](int i) { return (cards[me] + 1 + i) % 3; };
+    const auto weight = [&](int i) { return weight_of(log_weight(belief[other(i)])); };
+    const int drawn = belief ? draw_by_weight(2, weight, rng) : rng.below(2);
+    cards[1 - me] = static_cast<u8>(other(drawn));
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
     return {.name = "kuhn_poker",
@@ -128,12 +141,6 @@ struct Game {
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(cards), SPARRING_STATE(moves), SPARRING_STATE(length),
             SPARRING_STATE(chips), SPARRING_STATE(won),   SPARRING_STATE(over)};
-  }
-
-  // Behind the end nothing is left to guess: the cards have decided.
-  void resample_hidden(const Config&, int me, Rng& rng) {
-    if (over) return;
-    cards[1 - me] = static_cast<u8>((cards[me] + 1 + rng.below(2)) % 3);
   }
 
   void bounds(const Config&, Bounds& bounds) const {

@@ -118,6 +118,18 @@ struct Game {
     return card == 2 && length == first + 1 ? kBet : kPass;
   }
 
+  // Behind the end nothing is left to guess: the cards have decided.
+  SPARRING_FN void resample_hidden(const Config&, int me, Rng& rng) {
+    if (over) return;
+    Bits<kCards> left = {{(1u << kCards) - 1}};
+    left.clear(cards[me]);
+    for (int at = 0; at < kSeats; ++at) {
+      if (at == me) continue;
+      cards[at] = static_cast<u8>(left.select(rng.below(left.count())));
+      left.clear(cards[at]);
+    }
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
     return {.name = "kuhn_poker_3",
@@ -138,18 +150,6 @@ struct Game {
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(cards), SPARRING_STATE(moves), SPARRING_STATE(length),
             SPARRING_STATE(chips), SPARRING_STATE(won),   SPARRING_STATE(over)};
-  }
-
-  // Behind the end nothing is left to guess: the cards have decided.
-  void resample_hidden(const Config&, int me, Rng& rng) {
-    if (over) return;
-    Bits<kCards> left = {{(1u << kCards) - 1}};
-    left.clear(cards[me]);
-    for (int at = 0; at < kSeats; ++at) {
-      if (at == me) continue;
-      cards[at] = static_cast<u8>(left.select(rng.below(left.count())));
-      left.clear(cards[at]);
-    }
   }
 
   void bounds(const Config&, Bounds& bounds) const {

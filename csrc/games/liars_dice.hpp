@@ -134,6 +134,14 @@ struct Game {
     return matching(config, me, bid % kFaces + 1) + more >= bid / kFaces + 1;
   }
 
+  // Behind the end nothing is left to guess: the dice have decided.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng) {
+    if (doubted) return;
+    for (int i = 0; i < config.dice; ++i)
+      dice[1 - me][i] = static_cast<u8>(1 + rng.below(config.faces));
+    sort(config, 1 - me);
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config) {
     return {.name = "liars_dice",
@@ -165,14 +173,6 @@ struct Game {
 
   static std::vector<Field> state_fields() {
     return {SPARRING_STATE(bids), SPARRING_STATE(dice), SPARRING_STATE(doubted)};
-  }
-
-  // Behind the end nothing is left to guess: the dice have decided.
-  void resample_hidden(const Config& config, int me, Rng& rng) {
-    if (doubted) return;
-    for (int i = 0; i < config.dice; ++i)
-      dice[1 - me][i] = static_cast<u8>(1 + rng.below(config.faces));
-    sort(config, 1 - me);
   }
 
   void bounds(const Config& config, Bounds& bounds) const {

@@ -836,6 +836,13 @@ struct Game {
     return part == kScoreDelta || part == kManager || part == kWorker;
   }
 
+  // belief: log-weights [card, seat relative to `me`], null: all deals are equally likely.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng,
+                                   const f32* belief = nullptr);
+  SPARRING_FN static constexpr int belief_size(const Config& config) {
+    return kCards * config.num_players;
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config& config);
   static std::vector<Stat> stats(const Config& config);
@@ -848,7 +855,6 @@ struct Game {
   void bounds(const Config& config, Bounds& bounds) const;
   const char* audit(const Config& config) const;
   bool ended(const Config&) const { return phase == kOver; }
-  void resample_hidden(const Config& config, int me, Rng& rng);
 #endif
 };
 
@@ -858,3 +864,4 @@ struct Game {
 #include "games/skull_king/bots.hpp"
 #include "games/skull_king/describe.hpp"
 #include "games/skull_king/goals.hpp"
+#include "games/skull_king/hidden.hpp"

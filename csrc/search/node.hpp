@@ -6,6 +6,7 @@
 
 #include "core/env.hpp"
 #include "core/power.hpp"
+#include "core/resample.hpp"
 #include "core/sincos.hpp"
 #include "nets/gaussian.hpp"
 
@@ -39,12 +40,6 @@ inline constexpr int kMaxLegalOf = G::kActions;
 template <class G>
   requires requires { G::kMaxLegal; }
 inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
-
-// A game that hides something can draw it anew.
-template <class G>
-inline constexpr bool kResamples = requires(G& game, const typename G::Config& config, Rng& rng) {
-  game.resample_hidden(config, 0, rng);
-};
 
 struct Edge {
   f32 prior;

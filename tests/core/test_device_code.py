@@ -21,6 +21,7 @@ from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs
 from sparring.nets.run import flat
 from sparring.pools import cuda
+from sparring.pools.cuda import worlds
 from sparring.pools.native import Pool
 from sparring.search import cuda as search
 
@@ -125,6 +126,11 @@ def test_searches_compile(game: str) -> None:
     code = ptx(search.SOURCE.format(name=game), sizes, exact=True)
     for kernel in (b"begin_search", b"select_leaves", b"settle_leaves", b"decide_roots"):
         assert kernel in code
+
+
+@pytest.mark.parametrize("game", [name for name in GAMES if Rules(name).hides])
+def test_worlds_compile(game: str) -> None:
+    assert b"draw_worlds" in ptx(worlds.SOURCE.format(name=game), {}, exact=True)
 
 
 # Games differ for the learner in sizes alone, except that actions are discrete or continuous. Shogi

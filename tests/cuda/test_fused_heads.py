@@ -18,11 +18,21 @@ from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.head_terms import HiddenTerm, head_terms, results_of
+from sparring.learn.opponents import UNKNOWN, next_actions
 from sparring.learn.ppo import ppo_loss
 from sparring.learn.terms import Arrays, Term
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, POLICY, SCORE, VALUE, WDL, HeadOutputs, configured_heads
+from sparring.nets.net import (
+    HIDDEN,
+    OPPONENTS,
+    POLICY,
+    SCORE,
+    VALUE,
+    WDL,
+    HeadOutputs,
+    configured_heads,
+)
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool
@@ -355,3 +365,30 @@ def test_layers_of_their_own_learn() -> None:
     for _ in range(4):
         stats = ppo.iterate(0.0)[0].stats
     assert np.isfinite(stats["losses/wdl"])
+
+
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
+def test_what_others_do_next_is_that_of_a_cpu(game: str) -> None:
+    ppo = with_heads(HeadsConfig(opponents=ONE), game=game)
+    reports = [ppo.iterate(0.0)[0].stats for _ in range(3)]
+    ppo.playing.play()
+    (term,) = ppo.terms
+    term.fill()
+    rollout, first = ppo.rollout, ppo.rollout.max_pending
+    seat, over = rollout.seat.cpu(), (rollout.terminated | rollout.truncated).cpu()
+    action = rollout.action[first:].cpu().view(seat.shape)
+    wanted = next_actions(seat, action, over, ppo.rules.seats).view(-1, ppo.rules.seats - 1)
+    targets = term.by_place[OPPONENTS].cpu()
+    assert (targets[first:] == wanted).all()
+    assert (targets[:first] == UNKNOWN).all()
+    assert (wanted != UNKNOWN).any()
+    assert reports[-1]["losses/opponents"] < reports[0]["losses/opponents"]
+
+
+def test_graphs_change_nothing_of_opponents() -> None:
+    heads = HeadsConfig(opponents=ONE)
+    runs = [with_heads(heads, graphs=graphs) for graphs in (False, True)]
+    for _ in range(3):
+        first, second = (ppo.iterate(0.3)[1].stats for ppo in runs)
+        for name in ("opponents", "opponents_accuracy", "policy_loss"):
+            assert first[f"losses/{name}"] == pytest.approx(second[f"losses/{name}"], rel=1e-5)

@@ -184,7 +184,14 @@ class Workshop(SearchCalls):
         return [int(self.lots.integers(len(self.state_rules.bots))), 0]
 
     def of_state_resample_hidden(self) -> Any:
-        return [*self.any_seat(), 3]
+        return [*self.any_seat(), 3, self.belief(self.state_rules, 1)]
+
+    def of_state_draw_worlds(self) -> Any:
+        worlds = np.zeros(2 * self.state_rules.game_bytes, np.uint8)
+        return [*self.any_seat(), 3, 2, self.belief(self.state_rules, 1), worlds]
+
+    def belief(self, rules: Any, rows: int) -> Any:
+        return reals(rows * rules.belief_size) if self.lots.random() < 0.5 else None
 
     def of_state_load(self) -> Any:
         state = self.kept["State"]
@@ -234,6 +241,11 @@ class Workshop(SearchCalls):
         return [self.actions(4 * self.pool_rules.rows)]
 
     of_pool_step_box = of_pool_step_discrete
+
+    def of_pool_draw_worlds(self) -> Any:
+        rows = ints("int64", 3, below=4 * self.pool_rules.rows)
+        worlds = np.zeros(6 * self.pool_rules.game_bytes, np.uint8)
+        return [rows, 3, 2, self.belief(self.pool_rules, 3), worlds]
 
     def of_pool_reseed(self) -> Any:
         return [5]

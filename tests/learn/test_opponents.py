@@ -1,134 +1,88 @@
-"""Opponents that are answered on a CPU: what they say is what games are given."""
+"""The head for what the other seats do next, against loops over the rollout."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 
-from sparring.config import CollectConfig, NetConfig, PPOConfig
-from sparring.errors import ConfigError
-from sparring.games.rules import Rules
-from sparring.league.players import CallablePlayer
-from sparring.learn.acting import PlayerActor, RngKeys, SlotActor
+from make import make_ppo
+from sparring.config import CollectConfig, HeadsConfig, NetConfig, PPOConfig
+from sparring.learn.opponents import UNKNOWN, OpponentsTerm, next_actions
 from sparring.learn.ppo import PPO
-from sparring.learn.rollout import FinishedGames
-from sparring.nets.frozen.cpu import GroupedNet
-from sparring.nets.make import make_net
-from sparring.nets.policy import Policy
-from sparring.pools import LEARNER, Lineup, Mix, Pool
+from sparring.schedule import Schedule
 
-Actions = npt.NDArray[Any]
+HEADS = HeadsConfig(opponents=Schedule.constant(1.0))
 
 
-@pytest.mark.parametrize("squash", [False, True])
-def test_games_are_given_what_a_player_of_another_kind_said(squash: bool) -> None:
-    rules = Rules("duel")
-
-    def steady(obs: Actions, mask: Actions, rng: np.random.Generator) -> Actions:
-        return np.tile(np.linspace(-1, 1, rules.box), (len(obs), 1))
-
-    torch.manual_seed(0)
-    theirs = Policy(rules, make_net(rules, NetConfig(hidden=(8,), squash=not squash)), name="x")
-    ppo = PPO(
-        Pool(rules, 8, seed=1, lineups=[Lineup((LEARNER, 1)), Lineup((LEARNER, 2))]),
-        CollectConfig(games=8, steps=4),
-        PPOConfig(minibatch=16),
-        NetConfig(hidden=(8,), squash=squash),
-        seed=1,
-        actors={
-            1: PlayerActor(CallablePlayer(rules, steady), 1),
-            2: PlayerActor(theirs, 1, greedy=True),
-        },
+def make(game: str, cpu: str = "float32") -> PPO:
+    collect = CollectConfig(games=12, steps=24, cpu=cpu)
+    return make_ppo(
+        game,
+        PPOConfig(epochs=2, minibatch=100),
+        NetConfig(hidden=(32,)),
+        collect=collect,
+        heads=HEADS,
     )
-    collector = ppo.collector
-    collector.collect(0)
-    seen = set()
-    for step in range(4):
-        (group,) = collector.groups
-        at, policy = collector._places(step, group), collector.rollout.policy[step]
-        given = collector._env_actions(at).clip(-1, 1)
-        obs, mask = collector.rollout.obs[at], collector.rollout.mask[at]
-        for number, player in ((1, CallablePlayer(rules, steady)), (2, theirs)):
-            mine = policy == number
-            wanted = player.act(obs[mine], mask[mine], greedy=True)
-            np.testing.assert_allclose(given[mine], wanted, atol=1e-5)
-            seen |= {number} if mine.any() else set()
-    assert seen == {1, 2}
 
 
-def test_every_call_of_a_function_has_chances_of_its_own() -> None:
-    rules, drawn = Rules("tic_tac_toe"), []
-
-    def lots(obs: Actions, mask: Actions, rng: np.random.Generator) -> Actions:
-        drawn.append(rng.random())
-        return mask.argmax(axis=1)
-
-    actor = PlayerActor(CallablePlayer(rules, lots), 5)
-    obs, mask = np.zeros((2, rules.obs_bytes), np.uint8), np.ones((2, rules.actions), np.uint8)
-    for rollout, step, first in ((0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 8), (0, 0, 0)):
-        actor.act(obs, mask, RngKeys(rollout, step, np.array([first, first + 1])))
-    assert len(set(drawn)) == 4 and drawn[0] == drawn[4]
-
-
-def test_a_slot_is_greedy_or_draws_and_an_empty_one_is_refused() -> None:
-    rules, config = Rules("tic_tac_toe"), NetConfig(hidden=(8,))
-    torch.manual_seed(0)
-    nets = [make_net(rules, config) for _ in range(2)]
-    actor = SlotActor(GroupedNet(rules, config, 3), 3, seed=4)
-    for slot, net in enumerate(nets, start=1):
-        actor.put(slot, net.state_dict(), greedy=slot == 2)
-    rng = np.random.default_rng(0)
-    obs = rng.integers(0, 2, (400, rules.obs_bytes), np.uint8)
-    mask = np.ones((400, rules.actions), np.uint8)
-    slot, rows = np.tile([1, 2], 200).astype(np.int16), 7 + 3 * np.arange(400)
-    action = actor.act(obs, mask, slot, RngKeys(3, 2, rows)).action
-    for number, net in enumerate(nets, start=1):
-        mine = slot == number
-        expected = Policy(rules, net).act(
-            obs[mine],
-            mask[mine],
-            greedy=number == 2,
-            seed=4,
-            rollout=3,
-            step=2,
-            rows=rows[mine],
-        )
-        assert (action[mine] == expected).mean() > 0.99
-    with pytest.raises(ConfigError, match="policy 3 has seats in games and its slot is empty"):
-        actor.act(obs[:1], mask[:1], np.array([3], np.int16), RngKeys(0, 0, rows[:1]))
-    for wrong in (0, 4):
-        with pytest.raises(ConfigError, match=f"slot {wrong} is outside 1..3"):
-            actor.put(wrong, nets[0].state_dict(), greedy=False)
+def by_loops(rollout: Any, first: int, seats: int) -> np.ndarray[Any, Any]:
+    """The next action of every other seat, one decision after the other."""
+    steps, rows = rollout.seat.shape
+    each = rows // rollout.terminated.shape[1]
+    action = rollout.action[first:].reshape(steps, rows)
+    found = np.full((steps, rows, seats - 1), UNKNOWN)
+    for step, row in np.argwhere(rollout.seat >= 0):
+        game = row // each
+        for other in range(steps - step):
+            at = step + other
+            now = rollout.seat[at, game * each : (game + 1) * each]
+            if other and rollout.seat[step, row] in now:
+                break
+            for k, who in enumerate(now):
+                away = (who - rollout.seat[step, row]) % seats - 1
+                if who >= 0 and who != rollout.seat[step, row] and found[step, row, away] < 0:
+                    found[step, row, away] = action[at, game * each + k]
+            if rollout.terminated[at, game] or rollout.truncated[at, game]:
+                break
+    return found.reshape(-1, seats - 1)
 
 
-def test_games_are_counted_as_a_plain_loop_counts_them() -> None:
-    """Every seat of the learner against every other seat, by score, from the learner's side."""
-    seats = (LEARNER, Mix("past"), "captain", LEARNER)
-    pool = Pool("skull_king", 64, seed=3, threads=1, lineups=[Lineup(seats)], observe=False)
-    pool.set_mixes({"past": {1: 1.0, 2: 2.0}})
-    pool.reset()
-    finished, bots = FinishedGames(), pool.rules.bots
-    expected = np.zeros((3 + len(bots), 3), np.int64)
-    while finished.episodes() is None or len(finished.episodes() or ()) < 300:
-        batch = pool.step(pool.sample_actions())
-        finished.add(batch)
-        for score, players in zip(batch.final_score, batch.final_policy, strict=True):
-            for mine, other in itertools.product(range(4), range(4)):
-                if players[mine] != LEARNER or players[other] == LEARNER:
-                    continue
-                name = pool.player_name(int(players[other]))
-                at = int(players[other]) if players[other] > 0 else 3 + bots.index(name)
-                won, drew = score[mine] > score[other], score[mine] == score[other]
-                expected[at, 0 if won else 1 if drew else 2] += 1
-    played = finished.episodes()
-    assert played is not None
-    found = played.met(3, len(bots))
-    assert np.array_equal(found, expected)
-    captain = 3 + bots.index("captain")
-    assert found[captain, 2] > 2 * found[captain, 0], "who plays at random loses to a captain"
-    assert found[[1, 2]].sum() > 0 and not found[LEARNER].any()
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel", "tic_tac_toe", "rock_paper_scissors"])
+def test_targets_are_those_of_loops(game: str) -> None:
+    learner = make(game)
+    for _ in range(2):
+        learner.iterate(0.0)
+    rollout, first = learner.collector.rollout, learner.collector.transitions.max_pending
+    (term,) = learner.terms
+    assert isinstance(term, OpponentsTerm)
+    targets = term.targets(rollout, first)
+    assert (targets[:first] == UNKNOWN).all()
+    wanted = by_loops(rollout, first, learner.rules.seats)
+    assert (targets[first:] == wanted).all()
+    assert (wanted != UNKNOWN).mean() > 0.2
+
+
+def test_seats_that_never_move_are_unknown() -> None:
+    seat = torch.tensor([[0], [0], [1], [0]], dtype=torch.int8)
+    action, over = torch.tensor([[5], [6], [7], [8]]), torch.tensor([[0], [0], [1], [0]]).bool()
+    found = next_actions(seat, action, over, 3)
+    assert found[:, 0].tolist() == [[-1, -1], [7, -1], [-1, -1], [-1, -1]]
+
+
+@pytest.mark.parametrize("cpu", ["float32", "torch"])
+def test_a_head_learns_what_others_do(cpu: str) -> None:
+    learner = make("tic_tac_toe", cpu)
+    assert learner.net.heads["opponents"] == 9
+    stats = [learner.iterate(0.0)[0].stats for _ in range(12)]
+    assert stats[-1]["losses/opponents"] < 0.95 * stats[0]["losses/opponents"]
+    assert 0 < stats[-1]["losses/opponents_accuracy"] <= 1
+
+
+def test_native_code_and_autograd_learn_alike() -> None:
+    native, torch_ = (make("kuhhandel", cpu) for cpu in ("float32", "torch"))
+    for name in ("opponents", "policy_loss"):
+        first, second = (one.iterate(0.0)[0].stats for one in (native, torch_))
+        assert first[f"losses/{name}"] == pytest.approx(second[f"losses/{name}"], rel=1e-3)

@@ -88,6 +88,53 @@ struct Board {
     return legal.select(rng.below(legal.count()));
   }
 
+  // The other's stones and what it found, drawn from all that fit what the seat sees: they are
+  // counted, then one is found again. Behind the end nothing is left to guess: the stones have
+  // decided.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng) {
+    if (over) return;
+    int fitting = 0;
+    each_world(config, me, [&](const Board&) { return ++fitting, false; });
+    int drawn = rng.below(fitting);
+    Board chosen = *this;
+    each_world(config, me, [&](const Board& world) {
+      chosen = world;
+      return drawn-- == 0;
+    });
+    *this = chosen;
+  }
+
+  // Calls until(world) for every world, and stops where it is true.
+  template <class Until>
+  SPARRING_FN void each_world(const Config& config, int me, const Until& until) const {
+    Board world = *this;
+    SPARRING_FOR (int theirs = 0; theirs <= kAll; ++theirs) {
+      if ((theirs & stones[me]) || (found[me] & ~theirs)) continue;
+      world.stones[1 - me] = static_cast<u16>(theirs);
+      SPARRING_FOR (int seen = 0; seen <= stones[me]; ++seen) {
+        if (seen & ~stones[me]) continue;
+        world.found[1 - me] = static_cast<u16>(seen);
+        if (!world.audit(config) && until(world)) return;
+      }
+    }
+  }
+
+  SPARRING_FN const char* audit(const Config& config) const {
+    if (stones[0] & stones[1]) return "two stones on one cell";
+    if ((found[0] & ~stones[1]) || (found[1] & ~stones[0])) return "a stone found where none is";
+    if (turns(config, 0) - turns(config, 1) != mover) return "somebody moved twice";
+    if (found[0] && !stones[0]) return "the first move finds nothing";
+    if (Goal::won(mover, stones[mover])) return "a move after the end";
+    const bool full = (stones[0] | stones[1]) == kAll;
+    const bool won = Goal::won(1 - mover, stones[1 - mover]);
+    return over != (won || full) ? "the end is not where it is" : nullptr;
+  }
+
+  // Moves of a seat that ended its turn.
+  SPARRING_FN int turns(const Config& config, int at) const {
+    return popcount(stones[at]) + (config.abrupt ? popcount(found[at]) : 0);
+  }
+
 #if SPARRING_HOST
   static Spec spec(const Config&) {
     return {.name = Goal::kName,
@@ -112,50 +159,11 @@ struct Board {
             SPARRING_STATE(over)};
   }
 
-  // The other's stones and what it found, drawn from all that fit what the seat sees. Behind the
-  // end nothing is left to guess: the stones have decided.
-  void resample_hidden(const Config& config, int me, Rng& rng) {
-    if (over) return;
-    const std::vector<Board> all = worlds(config, me);
-    *this = all[static_cast<size_t>(rng.below(static_cast<int>(all.size())))];
-  }
-
-  std::vector<Board> worlds(const Config& config, int me) const {
-    std::vector<Board> fitting;
-    Board world = *this;
-    for (int theirs = 0; theirs <= kAll; ++theirs) {
-      if ((theirs & stones[me]) || (found[me] & ~theirs)) continue;
-      world.stones[1 - me] = static_cast<u16>(theirs);
-      for (int seen = 0; seen <= stones[me]; ++seen) {
-        if (seen & ~stones[me]) continue;
-        world.found[1 - me] = static_cast<u16>(seen);
-        if (!world.audit(config)) fitting.push_back(world);
-      }
-    }
-    return fitting;
-  }
-
   void bounds(const Config&, Bounds& bounds) const {
     bounds.within("stones", stones, 0, kAll);
     bounds.within("found", found, 0, kAll);
     bounds.within("mover", mover, 0, 1);
     bounds.within("over", over, 0, 1);
-  }
-
-  const char* audit(const Config& config) const {
-    if (stones[0] & stones[1]) return "two stones on one cell";
-    if ((found[0] & ~stones[1]) || (found[1] & ~stones[0])) return "a stone found where none is";
-    if (turns(config, 0) - turns(config, 1) != mover) return "somebody moved twice";
-    if (found[0] && !stones[0]) return "the first move finds nothing";
-    if (Goal::won(mover, stones[mover])) return "a move after the end";
-    const bool full = (stones[0] | stones[1]) == kAll;
-    const bool won = Goal::won(1 - mover, stones[1 - mover]);
-    return over != (won || full) ? "the end is not where it is" : nullptr;
-  }
-
-  // Moves of a seat that ended its turn.
-  int turns(const Config& config, int at) const {
-    return popcount(stones[at]) + (config.abrupt ? popcount(found[at]) : 0);
   }
 
   bool ended(const Config&) const { return over; }

@@ -258,43 +258,5 @@ inline std::string Game::setup(const Config& config, const std::vector<i64>& dat
   return {};
 }
 
-// Deals everything that seat `me` cannot know anew: other hands, stock, unrevealed bids and loads.
-inline void Game::resample_hidden(const Config& config, int me, Rng& rng) {
-  const int players = config.num_players, seats = config.seats();
-  const Cards known = priv[me];
-  std::vector<int> loose;
-  const auto collect = [&](const Cards& set) {
-    (set - known).each([&](int id) { loose.push_back(id); });
-  };
-  for (int s = 0; s < seats; ++s)
-    if (s != me) collect(hand[s]);
-  collect(stock);
-  collect(gone);
-  for (size_t i = loose.size(); i > 1; --i)
-    std::swap(loose[i - 1], loose[static_cast<size_t>(rng.below(static_cast<int>(i)))]);
-  size_t at = 0;
-  const auto refill = [&](Cards& set) {
-    const int wanted = (set - known).count();
-    set = set & known;
-    for (int i = 0; i < wanted; ++i) set.set(loose[at++]);
-  };
-  for (int s = 0; s < seats; ++s)
-    if (s != me) refill(hand[s]);
-  refill(stock);
-  refill(gone);
-  for (int s = 0; s < players; ++s) {
-    if (s == me) continue;
-    if (phase == kBid && bid[s] >= 0 && !config.open_bids)
-      bid[s] = static_cast<i8>(rng.below(cards + 1));
-    const bool loaded = wrap(s - leader, players) < placed;
-    if (phase == kCannon && loaded) cannon[s] = static_cast<u8>(rng.below(2));
-    priv[s] = Cards::none();
-  }
-  if (config.has_ghost()) {
-    int slot = tricks_done + (cards - tricks_done - hand[2].count());
-    hand[2].each([&](int id) { ghost_order[slot++] = static_cast<u8>(id); });
-  }
-}
-
 }  // namespace sparring::skull_king
 #endif  // SPARRING_HOST

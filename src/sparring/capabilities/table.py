@@ -221,6 +221,10 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": FeatureSpec({GAME: ("opponents",)}),
     "heads.hidden": FeatureSpec({GAME: ("hidden",), NETWORK: ("hidden",)}),
+    "heads.opponents": FeatureSpec(
+        {GAME: ("opponents", "discrete"), NETWORK: ("hidden",)},
+        {"collect.mirror": "the others' actions are not mirrored"},
+    ),
     "ppo.magnet": FeatureSpec({LEARNER: ("magnet",)}),
     "ppo.magnet_period 0": FeatureSpec({GAME: ("discrete",)}),
     "imitate": FeatureSpec(

@@ -295,12 +295,15 @@ class HeadsConfig(Checked, section="heads"):
     hidden: Annotated[Scheduled, between(0, 1000)] = Schedule.constant(0.0)
     """Loss weight of the head that predicts hidden information, such as opponents' cards, in games
     that provide it."""
+    opponents: Annotated[Scheduled, between(0, 1000)] = Schedule.constant(0.0)
+    """Loss weight of the head that predicts what the other seats do next."""
     blend: Annotated[float, between(0, 1)] = 0.0
     """Share of the outcome head in a position's value. 0: the value head alone."""
 
     @property
     def asked(self) -> bool:
-        return any(any(one.values) for one in (self.wdl, self.score, self.hidden))
+        weights = (self.wdl, self.score, self.hidden, self.opponents)
+        return any(any(one.values) for one in weights)
 
 
 @dataclass(frozen=True)

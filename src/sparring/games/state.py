@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, SparringError, StateError
 from sparring.games.arguments import check_index, check_int, short_repr
+from sparring.games.belief import check_belief, worlds_array
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rewards, Rules, describe_illegal_action, rules_for
 from sparring.games.saved import add_header, split_header
@@ -160,9 +161,30 @@ class State:
         copy.__dict__.update(self.__dict__, native=self.native.clone())
         return copy
 
-    def resample_hidden(self, seat: int, seed: int) -> bool:
-        """Resample what a seat cannot know. False if the game hides nothing."""
-        return self.native.resample_hidden(self._seat(seat), seed_bits(seed))
+    def resample_hidden(
+        self, seat: int, seed: int, belief: npt.NDArray[np.float32] | None = None
+    ) -> bool:
+        """Resample what a seat cannot know. False if the game hides nothing.
+
+        belief: log-weights of what is hidden, such as a row of `Policy.belief`; None: all deals
+        that fit what the seat saw are equally likely.
+        """
+        weights = check_belief(self.rules, belief, ())
+        return self.native.resample_hidden(self._seat(seat), seed_bits(seed), weights)
+
+    def draw_worlds(
+        self,
+        seat: int,
+        worlds: int,
+        *,
+        seed: int = 0,
+        belief: npt.NDArray[np.float32] | None = None,
+    ) -> npt.NDArray[np.uint8]:
+        """Return positions as a seat may imagine them [worlds, bytes]; see `Pool.draw_worlds`."""
+        out = worlds_array(self.rules, (), worlds)
+        weights = check_belief(self.rules, belief, ())
+        self.native.draw_worlds(self._seat(seat), seed_bits(seed), len(out), weights, out)
+        return out
 
     def fields(self) -> dict[str, npt.NDArray[Any]]:
         """Return all fields of the state, hidden ones included."""

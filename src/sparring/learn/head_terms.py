@@ -24,6 +24,7 @@ from sparring.config import HeadsConfig
 from sparring.games.hidden import Hidden, StateField, state_field
 from sparring.games.rules import Rules
 from sparring.learn.collect import Collector
+from sparring.learn.opponents import OpponentsTerm
 from sparring.learn.rollout import Episodes, Rollout
 from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.learn.transforms import MIRRORED, Mirroring
@@ -276,6 +277,8 @@ def head_terms(rules: Rules, config: HeadsConfig | None) -> list[Term]:
     if any(config.hidden.values):
         hidden = check_hidden(rules)
         found.append(HiddenTerm(config.hidden, hidden, state_field(rules, hidden.field)))
+    if any(config.opponents.values):
+        found.append(OpponentsTerm(config.opponents, rules))
     return found
 
 

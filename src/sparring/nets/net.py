@@ -21,11 +21,12 @@ POLICY, VALUE = "policy", "value"
 MEMORY = "memory"
 """Not a head: the next memory of a recurrent network [rows, memory / 4], float32. It follows the
 seat's next observation in the row."""
-WDL, SCORE, HIDDEN = "wdl", "score", "hidden"
+WDL, SCORE, HIDDEN, OPPONENTS = "wdl", "score", "hidden", "opponents"
 """Auxiliary heads: logits of win, draw and loss; the final score in units of `score_scale`; logits
-of hidden information, such as the opponents' cards."""
+of hidden information, such as the opponents' cards; logits of the next action of every other seat,
+from the left one on."""
 
-AUXILIARY_HEADS = (WDL, SCORE, HIDDEN)
+AUXILIARY_HEADS = (WDL, SCORE, HIDDEN, OPPONENTS)
 
 HeadOutputs = dict[str, Tensor]
 """Outputs of a network by head: [rows, width], values [rows]."""
@@ -179,7 +180,7 @@ def blend_wdl(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor
 
 def is_unused_by_policy(name: str) -> bool:
     """Whether the tensor of this name belongs to other heads than the policy."""
-    return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head"))
+    return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head", f"{OPPONENTS}_head"))
 
 
 def default_heads(rules: Rules) -> dict[str, int]:
@@ -207,6 +208,8 @@ def head_widths(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
         widths[SCORE] = 1
     if any(config.hidden.values):
         widths[HIDDEN] = check_hidden(rules).width
+    if any(config.opponents.values):
+        widths[OPPONENTS] = (rules.seats - 1) * rules.actions
     return widths
 
 

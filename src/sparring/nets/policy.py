@@ -21,7 +21,7 @@ from sparring.nets.distribution import (
     squash_actions,
 )
 from sparring.nets.levels import LEVELS
-from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
+from sparring.nets.net import HIDDEN, POLICY, VALUE, HeadOutputs, Net, check_hidden
 from sparring.nets.roots import Roots, roots_in
 from sparring.nets.searching import (
     SearchCache,
@@ -363,6 +363,19 @@ class Policy:
         """Return the network's outputs for rows, by head."""
         outputs: HeadOutputs = self.net(self._to_tensor(obs))
         return outputs
+
+    def belief(self, obs: Bytes, *, temperature: float = 1.0) -> npt.NDArray[np.float32] | None:
+        """Return log-probabilities of what is hidden from each row's seat [B, items * classes].
+
+        `State.resample_hidden` and `draw_worlds` take them. None: the network has no `hidden` head.
+        temperature: divides the logits; above 1 the belief is less certain than the head.
+        """
+        if HIDDEN not in self.net.heads:
+            return None
+        items = len(check_hidden(self.rules).items)
+        logits = self.heads(obs)[HIDDEN].float().view(len(obs), items, -1) / temperature
+        log_probs: npt.NDArray[np.float32] = logits.log_softmax(-1).flatten(1).cpu().numpy()
+        return log_probs
 
     def next_memory(self, obs: Bytes, outputs: HeadOutputs) -> Bytes:
         """Return the next memory of rows [B, memory_bytes]. outputs: `heads` of these rows."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sparring import _native
 from sparring.errors import ConfigError, IllegalActionError, StateError
 from sparring.games.arguments import check_in_range, check_int, check_type
+from sparring.games.belief import check_belief, worlds_array
 from sparring.games.goals import check_goals
 from sparring.games.rules import (
     SKIP_FORCED,
@@ -402,6 +403,22 @@ class Pool:
     def tables(self) -> npt.NDArray[np.uint8]:
         """The bytes of all games, one row each, starting with the game's own bytes."""
         return self._native.envs
+
+    def draw_worlds(
+        self, rows: Any, worlds: int, *, seed: int = 0, belief: Any = None
+    ) -> npt.NDArray[np.uint8]:
+        """Return positions as the seats to act in rows may imagine them [rows, worlds, bytes].
+
+        What a seat cannot know is drawn anew, the rest is that of `tables`. A world is a function
+        of (seed, game, episode, decision, seat, its number). belief: log-weights [rows, numbers],
+        such as `Policy.belief`; None: all deals that fit what the seat saw are equally likely.
+        """
+        self._check_idle()
+        rows = np.ascontiguousarray(rows, np.int64)
+        out = worlds_array(self.rules, rows.shape, worlds)
+        weights = check_belief(self.rules, belief, rows.shape)
+        self._native.draw_worlds(rows, seed_bits(seed), out.shape[-2], weights, out)
+        return out
 
     def digest(self) -> int:
         """Return a hash of all rows, rewards and ends; independent of threads."""

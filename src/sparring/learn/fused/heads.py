@@ -16,10 +16,20 @@ from torch import Tensor
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
+from sparring.learn.opponents import UNKNOWN, OpponentsTerm, next_actions
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import HIDDEN, MAX_SCALED_RETURN, POLICY, RESULTS, SCALE_DECAY, SCORE, WDL
+from sparring.nets.net import (
+    HIDDEN,
+    MAX_SCALED_RETURN,
+    OPPONENTS,
+    POLICY,
+    RESULTS,
+    SCALE_DECAY,
+    SCORE,
+    WDL,
+)
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.flat import FlatNet, Pass
 
@@ -195,6 +205,27 @@ class OfHidden:
         self.seat[self.rollout.max_pending :].copy_(self.rollout.seat.view(-1))
 
 
+class OfOpponents:
+    """Loss term of the head for the next actions of the other seats."""
+
+    def __init__(self, term: OpponentsTerm, rollout: FusedRollout) -> None:
+        self.term, self.rollout = term, rollout
+        shape = rollout.places, term.seats - 1
+        self.target = torch.full(shape, UNKNOWN, dtype=torch.int32, device=rollout.end.device)
+
+    @property
+    def by_place(self) -> Mapping[str, Tensor]:
+        return {OPPONENTS: self.target}
+
+    def fill(self) -> None:
+        """Compute the targets of a rollout."""
+        rollout, first = self.rollout, self.rollout.max_pending
+        seat, over = rollout.seat, rollout.terminated | rollout.truncated
+        action = rollout.action[first:].view(seat.shape)
+        actions = next_actions(seat, action, over, self.term.seats)
+        self.target[first:].copy_(actions.view(-1, self.term.seats - 1))
+
+
 def rollout_options(terms: Sequence[Term]) -> dict[str, Any]:
     """Options of a `FusedRollout` that terms need."""
     return {"scores": bool(columns_of(terms)), "truth": truth_of(terms)}
@@ -208,6 +239,8 @@ def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> l
     for term in terms:
         if isinstance(term, OfTruth):
             found.append(OfHidden(term, rollout))
+        elif isinstance(term, OpponentsTerm):
+            found.append(OfOpponents(term, rollout))
         elif isinstance(term, OfColumn):
             found.append(OfOutcomes(term, outcomes[term.column]))
     return found

@@ -13,7 +13,7 @@ from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
 from sparring.learn.plan import CPU, ComputePath, Plan
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import HIDDEN, SCORE, WDL, configured_heads, head_widths
+from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.trace import perceptron_config, trace_perceptron
@@ -126,7 +126,7 @@ def why_captured(plan: Plan, net: NetConfig) -> str:
 
 
 def shown_heads(heads: HeadsConfig) -> list[str]:
-    return [f"heads.{name}" for name in (WDL, SCORE, HIDDEN) if any(getattr(heads, name).values)]
+    return [f"heads.{name}" for name in AUXILIARY_HEADS if any(getattr(heads, name).values)]
 
 
 def captured_speed(algo: str, plan: Plan, net: NetConfig) -> float | None:

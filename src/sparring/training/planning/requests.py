@@ -122,6 +122,8 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:
         yield "heads.wdl", ask("heads.wdl", f"heads.wdl {heads.wdl}")
     if any(heads.hidden.values):
         yield "heads.hidden", ask("heads.hidden", f"heads.hidden {heads.hidden}")
+    if any(heads.opponents.values):
+        yield "heads.opponents", ask("heads.opponents", f"heads.opponents {heads.opponents}")
 
 
 def of_magnet(settings: Sequence[PPOConfig]) -> Iterator[tuple[str, FeatureRequest]]:
