@@ -4,7 +4,8 @@
 
 Rock-paper-scissors (a test game of development installs), Kuhn poker and Leduc poker are trained by
 plain self-play, by meeting itself and everybody of the past alike, and by self-play with a magnet,
-by turns; `annealed` is the last one without its magnet. Measured is the exact exploitability
+by turns; `annealed` is the last one without its magnet. `critic` is `annealed`, `magnet, critic` is
+`magnet`, with a critic that sees what is hidden. Measured is the exact exploitability
 (NashConv / 2) of the last policy, and of the mixture of all snapshots, one of which is drawn once
 per game. Plain self-play has snapshots at the same decisions.
 """
@@ -44,6 +45,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "league": {"opponents": ("self=1", "past=1"), "league": {"sampling": "uniform", "slots": 128}},
     "annealed": {"opponents": ("self=1",)},
     "magnet": {"opponents": ("self=1",)},
+    "critic": {"opponents": ("self=1",), "net": {"critic": "full"}},
+    "magnet, critic": {"opponents": ("self=1",), "net": {"critic": "full"}},
 }
 ANNEALED: dict[str, dict[str, Any]] = {
     "rock_paper_scissors": {"ppo": {"lr": "0%:3e-3,100%:0"}},
@@ -53,7 +56,7 @@ ANNEALED: dict[str, dict[str, Any]] = {
     },
     "leduc_poker": {"ppo": {"lr": "0%:1e-3,100%:0", "entropy": 0.1}},
 }
-"""Settings of the last two variants that differ."""
+"""Settings of the last four variants that differ."""
 MAGNETS: dict[str, dict[str, Any]] = {
     "rock_paper_scissors": {"magnet": 0.5, "magnet_period": 20},
     "kuhn_poker": {"magnet": 0.4, "magnet_period": 20},
@@ -64,9 +67,9 @@ MAGNETS: dict[str, dict[str, Any]] = {
 def settings_of(game: str, variant: str) -> dict[str, Any]:
     """Settings of a run."""
     settings = {**SETTINGS[game], **VARIANTS[variant]}
-    if variant in ("annealed", "magnet"):
+    if variant not in ("plain", "league"):
         changed = ANNEALED[game]
-        magnet = MAGNETS[game] if variant == "magnet" else {}
+        magnet = MAGNETS[game] if variant.startswith("magnet") else {}
         settings |= {**changed, "ppo": {**settings["ppo"], **changed["ppo"], **magnet}}
     return settings
 

@@ -40,7 +40,7 @@ from sparring.training.planning.requests import combination
 ROOT = Path(sparring.__file__).parent
 CHOICES = {LEARNER: LEARNERS, NETWORK: NETWORKS, PLACE: PLACES, PASSES: PASSES_OF}
 ALL = {**FEATURES, **NET_SETTINGS}
-BY_SETTING = {"state", "frames", "squash", "predicted spread", "trunk"}
+BY_SETTING = {"state", "frames", "squash", "predicted spread", "trunk", "critic"}
 """Abilities of networks that come with a setting, whatever the kind."""
 
 

@@ -62,6 +62,7 @@ GAMES: dict[str, dict[str, Any]] = {
     "skull_king": {**SHORT, "opponents": ("self=1", "captain=1", "past=1"), "league": {"slots": 2}},
     "kuhhandel": {"set": ("max_decisions=9",), "rewards": ()},
     "cage2": {"set": ("max_steps=5",)},
+    "leduc_poker": {"net": {"hidden": (16,), "critic": "full"}},
 }
 MEMORIES: dict[str, dict[str, Any]] = {
     "gru": {"hidden": (16,), "memory": "gru", "memory_width": 8, "bptt_steps": 3},
@@ -74,6 +75,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
     [
         "tic_tac_toe",
         "skull_king",
+        "leduc_poker",
         *(pytest.param(game, marks=SLOW) for game in ("kuhhandel", "cage2")),
     ],
 )

@@ -19,6 +19,7 @@ from sparring.cluster.replicas.learner import ReplicatedPPO
 from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
+from sparring.learn.algos import factory_of
 from sparring.learn.learner import LostError, Overrides, Report
 from sparring.pools.lineups import Lineup
 from sparring.training.planning.plan import resolve
@@ -170,6 +171,22 @@ def test_a_lower_rate_is_lower_for_every_replica() -> None:
     (wanted,) = resolve([alone], lr_factor=0.1).settings
     assert wanted.lr == config.ppo.lr.scaled(0.1)
     assert Replica(written(config), share).learner.learners[""].settings == wanted
+
+
+@pytest.mark.slow
+def test_critics_of_two_processes_learn_as_one() -> None:
+    """Both play the games of one process; sums of gradients are rounded in another order."""
+    net = NetConfig(hidden=(16,), critic="full")
+    config = replace(config_of(), game="leduc_poker", net=net)
+    learner = with_replicas(config, resolve([config]))
+    try:
+        one = factory_of("ppo")(resolve([replace(config, replicas=1)]))
+        for _ in range(2):
+            mine, theirs = (each.iterate(0.0)[0].stats for each in (learner, one))
+            for name in ("losses/critic_loss", "losses/value_loss"):
+                assert mine[name] == pytest.approx(theirs[name], rel=1e-2)
+    finally:
+        learner.close()
 
 
 @pytest.mark.slow

@@ -163,6 +163,8 @@ def shown_network(net: NetConfig, ability: str) -> str:
         return f"net.memory {net.memory}" if net.memory else "net.memory, which is off,"
     if ability == "predicted spread":
         return f"net.std {net.std}"
+    if ability == "critic":
+        return "net.critic own"
     if ability == "squash":
         return "net.squash, which is off,"
     if ability == "trunk" or (ability == "layers" and net.kind == "mlp"):
@@ -200,6 +202,7 @@ def offered_by(net: NetConfig) -> frozenset[str]:
     offers = offers | {"trunk"} if net.shared else offers - {"layers"}
     offers |= {"gru": {"state"}, "stack": {"frames"}}.get(net.memory, set())
     offers |= {"squash"} if net.squash else set()
+    offers |= {"critic"} if net.full_critic else set()
     return frozenset(offers | {f"{net.std} spread"})
 
 

@@ -59,6 +59,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "roles": Ability("a learner with a network for every role"),
         "terms": Ability("a learner whose loss takes further terms"),
         "magnet": Ability("a learner whose policy follows a magnet"),
+        "critic": Ability("a learner with a critic that sees what is hidden"),
         "records": Ability("a learner that imitates demonstrations"),
         "memory": Ability("a learner of networks with memory"),
         "sequences": Ability("a learner with backpropagation through time"),
@@ -81,6 +82,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "frames": Ability("a memory of stacked observations", "add --net.memory stack"),
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
         "trunk": Ability("one trunk for policy and value", "set --net.shared"),
+        "critic": Ability("a critic that sees what is hidden", "add --net.critic full"),
         "squash": Ability("squashed actions", "set --net.squash"),
         "predicted spread": Ability(
             "a standard deviation that the network predicts", "set --net.std predicted"
@@ -114,7 +116,7 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet"},
+        | {"magnet", "critic"},
         "--algo ppo",
     ),
     "ppo by role": Component(
@@ -225,6 +227,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {GAME: ("opponents", "discrete"), NETWORK: ("hidden",)},
         {"collect.mirror": "the others' actions are not mirrored"},
     ),
+    "ppo.value_clip": FeatureSpec(),
     "ppo.magnet": FeatureSpec({LEARNER: ("magnet",)}),
     "ppo.magnet_period 0": FeatureSpec({GAME: ("discrete",)}),
     "imitate": FeatureSpec(
@@ -235,6 +238,14 @@ FEATURES: Mapping[str, FeatureSpec] = {
         },
     ),
     # Of the network.
+    "net.critic full": FeatureSpec(
+        {LEARNER: ("critic",), GAME: ("hidden",)},
+        {
+            "collect.mirror": "hidden information has no mirror image",
+            "ppo.value_clip": "the old values are the critic's, not those of the network",
+        },
+    ),
+    "net.critic_hidden": FeatureSpec({NETWORK: ("critic",)}),
     "net.kind residual": FeatureSpec({GAME: ("board",)}),
     "net.kind attention": FeatureSpec({GAME: ("entities",)}),
     "net.memory": FeatureSpec(

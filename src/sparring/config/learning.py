@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from tyro.conf import UseAppendAction
@@ -247,6 +247,11 @@ class NetConfig(Checked, section="net"):
     """mlp: widths of extra layers of the policy, after the shared trunk."""
     value_hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """mlp: widths of extra layers of the value, after the shared trunk."""
+    critic: Annotated[str, one_of("own", "full")] = "own"
+    """Whose values the advantages are computed from: the network's own (own), or those of a second
+    network that also reads what is hidden from the seat, while training alone (full)."""
+    critic_hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
+    """Full critic: widths of its hidden layers. Left out: those of net.hidden."""
     token_width: Annotated[int, between(8, 1024)] = 64
     """Attention: width of each entity's embedding. Wider represents more and costs more."""
     token_layers: Annotated[int, between(1, 64)] = 2
@@ -274,9 +279,20 @@ class NetConfig(Checked, section="net"):
         """Whether it writes a state, which is learned through decisions in a row."""
         return self.memory == "gru"
 
+    @property
+    def full_critic(self) -> bool:
+        """Whether a critic reads what is hidden."""
+        return self.critic == "full"
+
+    @property
+    def played(self) -> NetConfig:
+        """The same without the critic, which never plays."""
+        return replace(self, critic="own", critic_hidden=())
+
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, low in (("hidden", 1), ("policy_hidden", 0), ("value_hidden", 0)):
+        for name in ("hidden", "policy_hidden", "value_hidden", "critic_hidden"):
+            low = int(name == "hidden")
             layers = len(getattr(self, name))
             if not low <= layers <= MAX_LAYERS:
                 raise ConfigError(

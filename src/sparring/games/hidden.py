@@ -6,7 +6,7 @@ flags hide nothing. The targets are read from the bytes of the native game state
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -55,6 +55,20 @@ class StateField:
     @property
     def byte_slice(self) -> slice:
         return slice(self.first, self.first + self.bytes)
+
+
+def of_others(library: Any, by_seat: Sequence[Any], seat: Any) -> Any:
+    """Return what the other seats have [rows, others, n], from the observer's left on.
+
+    by_seat: what every seat has [rows, n].
+    """
+    seats = len(by_seat)
+    away = [(other - seat) % seats for other in range(seats)]
+    found = (
+        sum(mine * (away[other] == distance)[:, None] for other, mine in enumerate(by_seat))
+        for distance in range(1, seats)
+    )
+    return library.stack(list(found), 1)
 
 
 def hidden_of(rules: Rules) -> Hidden | None:

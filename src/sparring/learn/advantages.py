@@ -207,7 +207,8 @@ def current_policy(playing: SelfPlay, places: Places) -> Arrays:
         head = heads["policy"].float().cpu()
         mask, action = (torch.from_numpy(a[part]) for a in (rollout.mask, rollout.action))
         columns["log_prob"][part] = evaluate_actions(head, mask, action)[0].numpy()
-        columns["value"][part] = playing.net.unscaled_values(heads).float().cpu().numpy()
+        if playing.critic is None:  # its values are current
+            columns["value"][part] = playing.net.unscaled_values(heads).float().cpu().numpy()
     return columns
 
 

@@ -9,6 +9,7 @@ import torch
 from sparring.config import DQNConfig, NetConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.learn.critic import CriticRows, critic_config
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
@@ -92,10 +93,11 @@ def memory_uses(plan: Plan) -> tuple[MemoryUse, MemoryUse]:
     rollout = 0
     if not custom_learner:
         rollout = rollout_bytes(rules, row, collect.steps, chains=chains, records=records)
+        rollout += critic_bytes(plan)
     host = pool * (plan.games_on == CPU) + rollout * (not plan.fused)
     if not plan.fused:
         return MemoryUse(members * host), MemoryUse(members * (pool + rollout - host))
-    device = pool - host + fused_rollout_bytes(plan) + learning_bytes(plan)
+    device = pool - host + fused_rollout_bytes(plan) + learning_bytes(plan) + critic_bytes(plan)
     device += rules.rows * acting_bytes(plan)
     return MemoryUse(members * host), MemoryUse(members * device, minibatch_bytes(plan) + WORKSPACE)
 
@@ -162,6 +164,15 @@ def learning_bytes(plan: Plan) -> int:
     return list_bytes - (-room_for(rows, plan.hindsight.share) * each // collect.games)
 
 
+def critic_bytes(plan: Plan) -> int:
+    """Bytes per game of the rows of a critic that sees what is hidden."""
+    if not plan.net.full_critic:
+        return 0
+    rows = CriticRows(plan.rules)
+    places = places_per_game(plan.rules, plan.collect.steps, chains_of(plan))
+    return places * (rows.row_bytes + rows.state_field.bytes)
+
+
 def acting_bytes(plan: Plan) -> int:
     """Bytes per row of forward passes while acting: every network, and one for all frozen ones.
 
@@ -180,6 +191,8 @@ def minibatch_bytes(plan: Plan) -> int:
     """Bytes of one minibatch of each member."""
     bf16, rules = plan.collect.bf16, plan.rules
     pairs = [(role.net, role.settings[0]) for role in plan.roles] or [(plan.net, plan.settings[0])]
+    if plan.net.full_critic:
+        pairs.append((critic_config(plan.net), plan.settings[0]))
     images = IMAGES * plan.collect.mirror * (rules.obs_bytes + 64 * rules.legal_words)
     return len(plan.seeds) * sum(
         minibatch_rows(plan, net, getattr(settings, "minibatch", 0))

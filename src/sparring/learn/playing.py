@@ -116,6 +116,8 @@ class SelfPlay:
         for other in (actors or {}).values():
             if isinstance(other, PoolActor):
                 other.join(pool, first_row)
+        self.critic: Any = None
+        """A `learn.critic.Critic` that writes the values of rollouts, instead of the network."""
         self._slots: SlotActor | None = None
         if slots:
             options: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
@@ -149,10 +151,15 @@ class SelfPlay:
         report = collector.report(stats, learner.samples)
         other_s = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(other_s, 0.0)
-        self.net.load_state_dict(saved.tensors["net"])
+        self._load_nets(saved)
         learner.load(saved)
         collector.load_pending_rows(*front)
         return report
+
+    def _load_nets(self, snapshot: Snapshot) -> None:
+        self.net.load_state_dict(snapshot.tensors["net"])
+        if self.critic:
+            self.critic.load(snapshot.tensors)
 
     @property
     def exact(self) -> bool:
@@ -188,8 +195,9 @@ class SelfPlay:
     def snapshot(self, updates: int, samples: int) -> Snapshot:
         """Copy weights, games, pending transitions and counts."""
         rows, blobs = self.collector.state()
+        critic = self.critic.tensors() if self.critic else {}
         return Snapshot(
-            tensors={"net": copied(self.net), "carried": rows},
+            tensors={"net": copied(self.net), "carried": rows, **critic},
             blobs=blobs,
             meta={
                 "update": updates,
@@ -204,7 +212,7 @@ class SelfPlay:
     def restore(self, snapshot: Snapshot, *, fresh: bool) -> int:
         """Restore `snapshot`; return its updates. fresh: this learner has made none."""
         try:
-            self.net.load_state_dict(snapshot.tensors["net"])
+            self._load_nets(snapshot)
         except RuntimeError as error:
             first = str(error).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds another network: {first}") from None

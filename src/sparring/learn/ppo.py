@@ -39,7 +39,7 @@ from sparring.learn.playing import SelfPlay, normalizes, update_normalizer
 from sparring.learn.process_group import SINGLE, ProcessGroup
 from sparring.learn.role_learners import PPO_METRICS, RoleLearner
 from sparring.learn.sequences import STEP, cut_segments, forward_segments
-from sparring.learn.terms import Term, columns_of, losses_of, metric_names, truth_of
+from sparring.learn.terms import Term, columns_of, losses_of, metric_names
 from sparring.learn.transforms import MIRRORED
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.policy import Policy
@@ -157,7 +157,7 @@ class PPO:
         nets = {plan.role: plan.net for plan in config if plan.role}
         actor = partial(Sampling, seed=options.get("seed", 0))
         options = {**options, "heads": heads, "roles": nets}
-        playing = SelfPlay(pool, collect, self.roles[0].net, actor, columns, **options)
+        playing = SelfPlay(pool, collect, self.roles[0].net.played, actor, columns, **options)
         self.playing, self.pool, self.rules, self.net = playing, pool, playing.rules, playing.net
         self.forward, self.phases, self.seed = playing.forward, playing.phases, playing.seed
         self.collector, self.transforms = playing.collector, playing.transforms
@@ -166,11 +166,10 @@ class PPO:
         self.turns, self.correction = turns or Turns(), correction
         examples = [hindsight.term() for hindsight in playing.transforms.relabeling]
         self.terms: list[Term] = [*head_terms(playing.rules, heads), *examples]
-        self.collector.rollout.track_truth(truth_of(self.terms))
         native = type(self).loss is PPO.loss  # native code knows no loss of a subclass
         self.learners = role_learners.make(playing, self.roles, collect, self.terms, native=native)
         self.recurrent, self.normalizes = self.net.config.recurrent, normalizes(self.net)
-        self.process_group = process_group
+        self.process_group, self.critic = process_group, playing.critic
         self.updates = self.samples = 0
 
     def iterate(self, progress: float) -> list[Report]:
@@ -219,6 +218,8 @@ class PPO:
         collector, rollout, shared = self.collector, self.collector.rollout, hparams.get("")
         if rollout.truncations.obs:
             bootstrap_truncated(self.playing, by_role=shared is None)
+        if self.critic:
+            self.critic.fill(self)
         if shared:
             gamma_into = self.learners[""].settings.gamma_into
             linking: dict[str, Any] = {"gamma": shared.gamma, "gamma_into": gamma_into}
@@ -251,11 +252,12 @@ class PPO:
             loss = partial(self.loss, role=role) if role else self.loss
             order, size = shuffle_rng(self.seed, self.updates, number), learner.settings.minibatch
             transforms, group = self.transforms.in_place, self.process_group
+            step = self.critic.beside(learner) if self.critic else backend.step
             rollout = RolloutSamples(data, size, order, [*extra.values()], transforms)
             metrics: list[Metrics] = []
             for epoch in range(learner.settings.epochs):
                 minibatches = rollout.epoch(self.updates, epoch, group)
-                steps = [backend.step(mb, hparams, loss, group) for mb in minibatches]
+                steps = [step(mb, hparams, loss, group) for mb in minibatches]
                 metrics += steps
                 if hparams.target_kl and mean_metrics(steps)["approx_kl"] > hparams.target_kl:
                     break
@@ -290,10 +292,8 @@ class PPO:
         advantage, returns = (targets[name][samples] for name in ("advantage", "returns"))
         group = self.process_group
         if group.any(bool(self.collector.transitions.paid[samples].any())):
-            rms = np.sqrt(np.float32(group.mean(returns**2)))
-            learner.has_value_scale |= learner.net.update_return_scale(
-                float(rms), known=learner.has_value_scale
-            )
+            rms, known = float(np.sqrt(np.float32(group.mean(returns**2)))), learner.has_value_scale
+            learner.has_value_scale |= learner.net.update_return_scale(rms, known=known)
         for column in columns_of(self.terms) if self.terms else ():
             column.fill(self, samples, returns)
         scale, mean = float(learner.net.value_scale), float(group.mean(advantage))
@@ -314,7 +314,7 @@ class PPO:
 
     def rows(self) -> Arrays:
         """Rows of all places; with V-trace, log_prob and value are the current network's."""
-        rows = self.collector.rollout.rows()
+        rows = self.collector.rollout.rows() | (self.critic.columns if self.critic else {})
         return {**rows, **self.correction.present} if self.correction else rows
 
     def dry_run(self) -> list[Report]:

@@ -15,12 +15,13 @@ from sparring.config import CollectConfig, PPOConfig
 from sparring.learn.backends import Backend
 from sparring.learn.backends.native import NativeBackend
 from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
+from sparring.learn.critic import Critic
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Snapshot
 from sparring.learn.magnet import MAGNET, Magnet
 from sparring.learn.plan import RolePlan
 from sparring.learn.playing import SelfPlay
-from sparring.learn.terms import Term
+from sparring.learn.terms import Term, truth_of
 from sparring.learn.transforms import Mirroring
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.net import Net
@@ -70,6 +71,11 @@ def make(
     """
     net, learners = playing.net, dict[str, RoleLearner]()
     mirrors = [one for one in playing.transforms.in_place if isinstance(one, Mirroring)]
+    if roles[0].net.full_critic:
+        assert not roles[0].role, "the plan refuses"
+        threads = playing.threads if native else 0
+        playing.critic = Critic(playing, roles[0].net, collect, threads=threads, eps=EPS)
+    playing.collector.rollout.track_truth(truth_of([*terms, playing.critic]))
     for plan in roles:
         forward = playing.forward
         if isinstance(net, HierarchyNet):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparring.games.hidden import Hidden
+from sparring.games.hidden import Hidden, of_others
 from sparring.games.kuhhandel import NOTES
 from sparring.games.rules import Rules
 
@@ -21,12 +21,8 @@ def hidden(rules: Rules) -> Hidden:
     def read(library: Any, raw: Any, seat: Any) -> Any:
         # known[p][p] is the hand of p: a byte for every note.
         known = raw.reshape(len(raw), PLAYERS, PLAYERS, 8)[..., : len(NOTES)]
-        ahead = [(other - seat) % seats for other in range(seats)]
-        hands = [
-            sum(known[:, one, one] * (ahead[one] == away)[:, None] for one in range(seats))
-            for away in range(1, seats)
-        ]
-        return library.clip(library.stack(hands, 1).reshape(len(raw), -1), 0, MAX_COUNT)
+        hands = of_others(library, [known[:, one, one] for one in range(seats)], seat)
+        return library.clip(hands.reshape(len(raw), -1), 0, MAX_COUNT)
 
     items = tuple(f"{away} to the left: {note}" for away in range(1, seats) for note in NOTES)
     counts = (*map(str, range(MAX_COUNT)), f"{MAX_COUNT} or more")

@@ -1,17 +1,19 @@
-"""Hidden information of Kuhn poker: the other seat's card."""
+"""Hidden information of Kuhn poker: the other's card."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sparring.games.hidden import Hidden
+from sparring.games.hidden import Hidden, of_others
 from sparring.games.rules import Rules
 
+RANKS = ("jack", "queen", "king")
 
-def hidden(rules: Rules) -> Hidden:
-    """Return the other seat's card."""
+
+def hidden(_: Rules) -> Hidden:
+    """Return the card of the other seat."""
 
     def read(library: Any, raw: Any, seat: Any) -> Any:
-        return (raw[:, 1] * (seat == 0) + raw[:, 0] * (seat == 1))[:, None]
+        return of_others(library, [raw[:, :1], raw[:, 1:2]], seat)[:, 0]
 
-    return Hidden("cards", ("their card",), ("jack", "queen", "king"), read)
+    return Hidden("cards", ("their card",), RANKS, read)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from sparring.games.hidden import Hidden
+from sparring.games.hidden import Hidden, of_others
 from sparring.games.rules import Rules
 
+RANKS = ("jack", "queen", "king")
 
-def hidden(rules: Rules) -> Hidden:
+
+def hidden(_: Rules) -> Hidden:
     """Return the ranks of the other seat's card and of the table's."""
 
     def read(library: Any, raw: Any, seat: Any) -> Any:
-        theirs = raw[:, 1] * (seat == 0) + raw[:, 0] * (seat == 1)
-        return library.stack([theirs, raw[:, 2]], 1) // 2
+        ranks = raw // 2
+        theirs = of_others(library, [ranks[:, :1], ranks[:, 1:2]], seat)[:, 0, 0]
+        return library.stack([theirs, ranks[:, 2]], 1)
 
-    return Hidden("cards", ("their card", "the table's card"), ("jack", "queen", "king"), read)
+    return Hidden("cards", ("their card", "the table's card"), RANKS, read)

@@ -211,16 +211,31 @@ class NativeAutograd:
     def step(
         self, minibatch: Minibatch, hparams: Any, loss: Loss, process_group: ProcessGroup
     ) -> Metrics:
-        assert process_group.size == 1
         self.packed.grad.zero_()
-        total, metrics = loss(minibatch.rows(), hparams)
-        total.backward()  # type: ignore[no-untyped-call]
+        metrics: Mapping[str, Tensor] = {}
+        total = torch.zeros(())
+        if process_group.size == 1 or len(minibatch.picked):
+            total, metrics = loss(minibatch.rows(), hparams)
+            total.backward()  # type: ignore[no-untyped-call]
+        if process_group.size > 1:
+            total, metrics = self._averaged(total, metrics, len(minibatch.picked), process_group)
         self.adam.lr, norm, value = hparams.lr, math.nan, float(total.detach())
         if math.isfinite(value):
             norm = self.adam.clip_and_step(hparams.max_grad_norm)
         if not math.isfinite(norm):
             raise diverged(value, norm, hparams.lr)
         return {**{name: one.detach() for name, one in metrics.items()}, "grad_norm": norm}
+
+    def _averaged(
+        self, total: Tensor, metrics: Mapping[str, Tensor], rows: int, process_group: ProcessGroup
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """Average gradient, loss and metrics over replicas, weighted by their rows."""
+        names = self.metric_names
+        values = [total, *(metrics[name] for name in names)] if rows else []
+        losses = torch.stack([one.detach() for one in values] or [total] * (len(names) + 1))
+        grads = list(self.packed.views(self.packed.grad).values())
+        average(grads, losses, rows, process_group)
+        return losses[0], dict(zip(names, losses[1:], strict=True))
 
     def tensors(self) -> dict[str, Tensor]:
         return self.adam.tensors()

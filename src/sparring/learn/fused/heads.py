@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from sparring.games.hidden import StateField
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
@@ -187,11 +188,11 @@ class OfOutcomes:
         """Do nothing: the shared column is filled elsewhere."""
 
 
-class OfHidden:
-    """Loss term of the head for hidden cards."""
+class HiddenColumns:
+    """Hidden information by place: a field of the game state, and the seat that decided."""
 
-    def __init__(self, term: Term, rollout: FusedRollout) -> None:
-        self.term, self.rollout = term, rollout
+    def __init__(self, rollout: FusedRollout) -> None:
+        self.rollout = rollout
         place = torch.arange(rollout.places, device=rollout.end.device)
         self.seat = (place // rollout.chains % rollout.rules.seats).to(torch.int8)
         """Seat of every place; those of pending transitions never change."""
@@ -203,6 +204,14 @@ class OfHidden:
 
     def fill(self) -> None:
         self.seat[self.rollout.max_pending :].copy_(self.rollout.seat.view(-1))
+
+
+class OfHidden(HiddenColumns):
+    """Loss term of the head for hidden cards."""
+
+    def __init__(self, term: Term, rollout: FusedRollout) -> None:
+        super().__init__(rollout)
+        self.term = term
 
 
 class OfOpponents:
@@ -226,9 +235,9 @@ class OfOpponents:
         self.target[first:].copy_(actions.view(-1, self.term.seats - 1))
 
 
-def rollout_options(terms: Sequence[Term]) -> dict[str, Any]:
-    """Options of a `FusedRollout` that terms need."""
-    return {"scores": bool(columns_of(terms)), "truth": truth_of(terms)}
+def rollout_options(terms: Sequence[Term], truth: StateField | None) -> dict[str, Any]:
+    """Options of a `FusedRollout` that terms need. truth: a field that others need."""
+    return {"scores": bool(columns_of(terms)), "truth": truth or truth_of(terms)}
 
 
 def fused_heads(net: FlatNet, rollout: FusedRollout, terms: Sequence[Term]) -> list[FusedTerm]:

@@ -10,6 +10,7 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import KernelModule, build, build_ahead
 from sparring.kernels.views import KernelView
+from sparring.learn.critic import CriticRows
 from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.run import flat
@@ -56,6 +57,9 @@ def compile_ahead(
         if slots:
             met = Inputs(rules, memory_bytes_of(rules, net))
             programs.append((gpu.SOURCE, row_constants(met, bf16=bf16)))
+        if net.full_critic:
+            seen = Inputs(CriticRows(rules).rules)
+            programs.append((flat.SOURCE, row_constants(seen, bf16=bf16)))
     for program, constants in programs:
         build_ahead(program, constants, exact=False, device=device, what=rules.name)
 

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
+from sparring.games.hidden import StateField
 from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
 from sparring.kernels.views import KernelView
@@ -80,6 +81,7 @@ class FusedSelfPlay:
         final_legal: bool = False,
         examples: int = 0,
         heads: HeadsConfig | None = None,
+        truth: StateField | None = None,
     ) -> None:
         """Make networks and rollout for games; the games' seeds are those of the members.
 
@@ -93,6 +95,7 @@ class FusedSelfPlay:
         final_legal: store the legal actions of truncated games.
         examples: maximum of hindsight examples.
         heads: auxiliary heads.
+        truth: field of the game state to store with every row.
         """
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
@@ -133,7 +136,7 @@ class FusedSelfPlay:
             final_legal=final_legal,
             examples=examples,
             remembers=bool(net.memory),
-            **rollout_options(self.formulas),
+            **rollout_options(self.formulas, truth),
         )
         games.reset()
         self.frozen: FrozenOpponents | None = None

@@ -22,6 +22,7 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
 from sparring.learn.backends.torch import optimizer_state
+from sparring.learn.critic import CriticRows
 from sparring.learn.fused.examples import HindsightRecords, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
@@ -75,18 +76,20 @@ class FusedPPO:
         """Settings by role and member; every update reads them."""
         for configs_of_role in self.configs.values():
             check_configs(games, configs_of_role)
+        critic = net if net.full_critic and not roles else None
         relabeling = hindsight if hindsight and hindsight.relabels else None
         rows = collect.steps * games.each * games.rules.rows
         self.playing = playing = self.make_playing(
             games,
             collect,
-            roles[-1].net if roles else net,
+            roles[-1].net if roles else net.played,
             roles={plan.role: plan.net for plan in roles},
             by_role=by_role or bool(roles),
             slots=slots,
             graphs=graphs,
             examples=len(games.seeds) * room_for(rows, relabeling.share) if relabeling else 0,
             heads=heads,
+            truth=CriticRows(games.rules).state_field if critic else None,
         )
         assert not (playing.config.recurrent and playing.rollout.chains > 1), "the plan refuses"
         self.games, self.pool, self.rules = games, games.pool, games.rules
@@ -99,7 +102,11 @@ class FusedPPO:
         self.bf16, self.mirrors = collect.bf16, mirrors
         self.learners: dict[str, Update] = {
             role: self.make_update(
-                acting_net, self.configs[role], records=self.records, mirrors=mirrors
+                acting_net,
+                self.configs[role],
+                records=self.records,
+                mirrors=mirrors,
+                critic=critic,
             )
             for role, acting_net in playing.acting.items()
         }
@@ -273,6 +280,8 @@ class FusedPPO:
     def estimate_advantages(self) -> None:
         """Link transitions, compute advantages, list samples, update value scales."""
         kernels, rollout = self.playing.kernels, self.rollout
+        for critic in (update.critic for update in self.learners.values() if update.critic):
+            critic.fill()
         final_role = self.discounts.final_role if self.discounts else None
         kernels.estimate_advantages(
             *(blocks_of(rollout.games, 64), 64),
@@ -370,6 +379,7 @@ class FusedPPO:
         for role, update in self.learners.items():
             tensors[group_of(role)] = update.adam.state(member, update.net)
             units[role] = bool(update.has_value_scale[member])
+            tensors |= update.critic.state(member) if update.critic else {}
         meta = {**saved.meta, "has_value_scale": units if self.roles else units[""]}
         for role, magnet in self.magnets.items():
             weights, copied_at = magnet.state(member)
@@ -387,6 +397,8 @@ class FusedPPO:
             update.adam.load_state(member, update.net, optimizer_state(snapshot, group_of(role)))
             update.diverged[member] = 0
             update.has_value_scale[member] = int(has_value_scale(snapshot, role))
+            if update.critic:
+                update.critic.load(member, snapshot)
 
 
 def metric_name(name: str, role: str) -> str:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from sparring.config import PPOConfig
+from sparring.config import NetConfig, PPOConfig
 from sparring.errors import SparringError
 from sparring.kernels.views import KernelView
+from sparring.learn.critic import CRITIC_LOSS
 from sparring.learn.fused.adam import FlatAdam
+from sparring.learn.fused.critic import FusedCritic
 from sparring.learn.fused.examples import Examples, HindsightRecords
 from sparring.learn.fused.kernels import blocks_of, heads_view
 from sparring.learn.fused.minibatches import (
@@ -57,6 +60,7 @@ class Update:
         mirrors: Sequence[Mirroring] = (),
         loss: type[PolicyLoss] = PolicyLoss,
         epsilon: float = EPSILON,
+        critic: NetConfig | None = None,
     ) -> None:
         """Allocate all arrays.
 
@@ -64,6 +68,7 @@ class Update:
         configs: one per member; every update reads them.
         records: for hindsight examples. mirrors: data augmentation.
         loss: writes the gradients of a minibatch. epsilon: of Adam.
+        critic: configuration of the network and its critic that sees what is hidden.
         """
         self.games, self.rollout, self.kernels = playing.games, playing.rollout, playing.kernels
         self.seeds, self.clock = playing.seeds, playing.clock
@@ -99,14 +104,13 @@ class Update:
         if records:
             self.terms.extra.append(Examples(records, self.kernels, samples))
         self.terms.put([])
-        self.adam = FlatAdam(
-            self.kernels,
-            net,
-            epsilon=epsilon,
-            stopped=self.stopped,
-            diverged=self.diverged,
-            plans=self.minibatches,
-        )
+        stops: dict[str, Any] = {"stopped": self.stopped, "diverged": self.diverged}
+        optimizer = {**stops, "epsilon": epsilon, "plans": self.minibatches}
+        self.adam = FlatAdam(self.kernels, net, **optimizer)
+        self.critic: FusedCritic | None = None
+        if critic:
+            self.critic = FusedCritic(net, critic, rollout, self.games.seeds, room=self.room)
+            self.critic.adam = FlatAdam(self.kernels, self.critic.net, **optimizer)
         self.loss = loss(
             self.kernels,
             self.learning,
@@ -294,15 +298,15 @@ class Update:
             image.throw()
 
     def _rescale_values(self) -> None:
-        net = self.net
-        first = net.value_from
-        count = net.size - first
-        if not count:
-            return  # the network divides by the value scale itself
-        self.kernels.rescale_values(
-            *((blocks_of(count, 128), self.members), 128),
-            *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
-        )
+        for net in [self.net, *([self.critic.net] if self.critic else [])]:
+            first = net.value_from
+            count = net.size - first
+            if not count:
+                continue  # the network divides by the value scale itself
+            self.kernels.rescale_values(
+                *((blocks_of(count, 128), self.members), 128),
+                *(net.weight[:, first:], net.compute[:, first:], net.size, count, self.statistics),
+            )
 
     def shuffle(self, epoch: int) -> None:
         """Shuffle samples into the minibatches of an epoch, then extra rows of terms."""
@@ -349,12 +353,11 @@ class Update:
         self.terms.learn_extra(self.loss.heads, at, picked, dealt)
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
-        self.adam.step(
-            self.hparam("lr"),
-            self.hparam("max_grad_norm"),
-            apart=len(self.hparam_names),
-            number=number,
-        )
+        step: dict[str, Any] = {"apart": len(self.hparam_names), "number": number}
+        self.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
+        if self.critic:
+            self.critic.backward(picked, self.stopped)
+            self.critic.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
 
     def _end_epoch(self) -> None:
         """Sum up the metrics; members whose KL exceeds `target_kl` stop here."""
@@ -380,6 +383,7 @@ class Update:
             "value_scale": self.net.value_scale,
             **dict(zip(self.kernels.names("Tally"), self.tallies.unbind(1), strict=True)),
             **self.terms.measure(),
+            **({CRITIC_LOSS: self.critic.loss} if self.critic else {}),
         }
 
     def stats(self, found: Mapping[str, float]) -> dict[str, float]:
@@ -388,6 +392,8 @@ class Update:
         stats = {
             f"losses/{name}": found[name] / max(steps, 1.0) for name in (*PPO_METRICS, "grad_norm")
         }
+        if self.critic:
+            stats[f"losses/{CRITIC_LOSS}"] = found[CRITIC_LOSS] / max(steps, 1.0)
         return stats | {
             **self.terms.stats(found, steps),
             "losses/explained_variance": found["explained_variance"],
@@ -399,4 +405,5 @@ class Update:
 
     def kept(self) -> list[Tensor]:
         """All tensors of network and optimizer that an update changes."""
-        return [*self.net.learned_tensors(), self.has_value_scale, *self.adam.kept()]
+        critic = self.critic.kept() if self.critic else []
+        return [*self.net.learned_tensors(), self.has_value_scale, *self.adam.kept(), *critic]

@@ -80,8 +80,9 @@ class CapturedPass(Pass):
             with torch.set_grad_enabled(self.learn):
                 recorded = self.run_member(member)
             outputs = {name: output.detach() for name, output in recorded.outputs.items()}
-            policy = outputs[POLICY]
-            self.logits[member, :, : policy.shape[1]].copy_(policy)
+            if POLICY in outputs:
+                policy = outputs[POLICY]
+                self.logits[member, :, : policy.shape[1]].copy_(policy)
             self.value[member, :, 0].copy_(self._blended_value(member, outputs))
             for name, extra in self.extra_outputs.items():
                 extra[member].copy_(outputs[name])
@@ -109,16 +110,14 @@ class CapturedPass(Pass):
     def backward(self) -> None:
         net = self.flat
         for member, recorded in enumerate(self._recorded):
-            policy, value = recorded.outputs[POLICY], recorded.outputs[VALUE]
-            extras = {name: recorded.outputs[name] for name in self.extra_outputs}
+            outputs, mine = recorded.outputs, {VALUE: self.value_grad[member, :, 0]}
+            if POLICY in outputs:
+                mine[POLICY] = self.logits_grad[member, :, : outputs[POLICY].shape[1]]
+            mine |= {name: grads[member] for name, grads in self.extra_grads.items()}
             grads = torch.autograd.grad(
-                [policy, value, *extras.values()],
+                [outputs[name] for name in mine],
                 list(recorded.parameters.values()),
-                [
-                    self.logits_grad[member, :, : policy.shape[1]].to(policy.dtype),
-                    self.value_grad[member, :, 0].to(value.dtype),
-                    *(self.extra_grads[n][member].to(extra.dtype) for n, extra in extras.items()),
-                ],
+                [grad.to(outputs[name].dtype) for name, grad in mine.items()],
                 allow_unused=True,
                 materialize_grads=True,
             )
@@ -168,8 +167,9 @@ class CapturedNet(FlatNet):
     ) -> None:
         super().__init__(rules, config, members, **options)
         memory, device = options.get("memory", 0), self.device
+        heads = heads if self.has_policy else {VALUE: 1}
         self.module: Net = make_net(rules, config, heads=heads, memory=memory).to(device)
-        if not {POLICY, VALUE} <= self.module.heads.keys():
+        if self.has_policy and not {POLICY, VALUE} <= self.module.heads.keys():
             raise ConfigError(f"PPO needs a policy and a value, not {list(self.module.heads)}")
         self.extra_heads = {n: w for n, w in self.module.heads.items() if n not in (POLICY, VALUE)}
         self.layout: dict[str, FlatTensor] = self._make_layout()

@@ -39,6 +39,8 @@ class FlatOptions(TypedDict):
     device: torch.device
     memory: NotRequired[int]
     """Bytes of memory in every row."""
+    has_policy: NotRequired[bool]
+    """False: critics, which have a value head alone."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ class FlatNet(ABC):
         self.squash = config.squash and rules.box > 0
         memory = fit_memory_bytes(rules, config, options.get("memory", 0))
         self.inputs = Inputs(rules, memory, config.inputs)
-        self.action_width = round_up(head_width(rules))
+        self.has_policy = options.get("has_policy", True)
+        self.action_width = round_up(head_width(rules)) if self.has_policy else 0
 
     def make_arrays(self) -> None:
         """Allocate the flat arrays of the layout."""
@@ -241,7 +244,8 @@ class WidenedNet(FlatNet):
 
     def make_arrays(self) -> None:
         super().make_arrays()
-        self.policy_bias = self.view(self.weight, self.policy_bias_name)
+        if self.has_policy:
+            self.policy_bias = self.view(self.weight, self.policy_bias_name)
         self.value_bias = self.view(self.weight, "value_head.bias")
         self.value_from, self.bias_stride = self.layout["value_head.weight"].offset, self.size
 

@@ -68,9 +68,11 @@ class PerceptronPass(WidenedPass):
         for t, layers in enumerate(self.layers):
             for layer, (below, out) in enumerate(pairwise(layers)):
                 self._layer(f"towers.{t}.{2 * layer}", below, out)
-        policy, value = (net.view(net.compute, f"{name}_head.weight") for name in (POLICY, VALUE))
-        self._product(self.layers[0][-1], policy, self.logits)
-        self._product(self.layers[-1][-1], value, self.value)
+        outputs = {VALUE: (self.layers[-1][-1], self.value)}
+        if net.has_policy:
+            outputs[POLICY] = (self.layers[0][-1], self.logits)
+        for name, (below, out) in outputs.items():
+            self._product(below, net.view(net.compute, f"{name}_head.weight"), out)
 
     def _layer(self, name: str, x: Tensor, out: Tensor) -> None:
         net = self.flat
@@ -116,10 +118,8 @@ class PerceptronPass(WidenedPass):
     def backward(self) -> None:
         net, last = self.flat, self.flat.towers - 1
         written: set[int] = set()
-        for name, grad, t in (
-            ("policy_head", self.logits_grad, 0),
-            ("value_head", self.value_grad, last),
-        ):
+        heads = [("policy_head", self.logits_grad, 0), ("value_head", self.value_grad, last)]
+        for name, grad, t in heads[not net.has_policy :]:
             self._weight_grad(name, self.layers[t][-1], grad)
             self._bias_grad(name, grad, None)
             self._input_grad(name, grad, self.grads[t][-1], add=t in written)
@@ -201,9 +201,9 @@ class FusedPerceptron(WidenedNet):
         """Feature of every column of a converted row."""
         scale = self.view(self.scale[None], "first.weight")[0]
         scale[: len(order)] = 1 / torch.tensor(divisors, device=device)[:, None]
-        self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)] *= head_mask(
-            rules, config
-        ).T.to(device)
+        if self.has_policy:
+            policy = self.view(self.scale[None], "policy_head.weight")[0, :, : head_width(rules)]
+            policy *= head_mask(rules, config).T.to(device)
 
     def _make_layout(self) -> dict[str, FlatTensor]:
         """Place all tensors, weight and bias of the value head at the end."""
@@ -214,7 +214,8 @@ class FusedPerceptron(WidenedNet):
         for t in range(towers):
             for layer, (width, next_width) in enumerate(pairwise(hidden)):
                 layers.append((f"towers.{t}.{2 * layer}", width, next_width, (next_width, width)))
-        layers.append(("policy_head", hidden[-1], self.action_width, (actions, hidden[-1])))
+        if self.has_policy:
+            layers.append(("policy_head", hidden[-1], self.action_width, (actions, hidden[-1])))
         layers.append(("value_head", hidden[-1], VALUE_WIDTH, (1, hidden[-1])))
         layout, offset = dict[str, FlatTensor](), 0
         for name, rows, columns, net_shape in layers:

@@ -265,7 +265,7 @@ def mix_of(who: PlayerSpec) -> str:
 
 def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
     """Whether a policy has the network of the learner (by role, where it has several)."""
-    theirs = policy.net
+    theirs, net = policy.net, net.played
     lineups = {role: one.config for role, one in nets_by_role(theirs)}
     if lineups or roles:
         return lineups.keys() == roles.keys() and all(

@@ -11,6 +11,7 @@ from sparring.capabilities.refusals import feature_unsupported_reason, unsupport
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
+from sparring.learn.critic import CriticRows, critic_config
 from sparring.learn.plan import CPU, ComputePath, Plan
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
@@ -39,6 +40,18 @@ def paths_of(algo: str, plan: Plan, because: str) -> tuple[ComputePath, ...]:
 
 
 def path_of(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
+    path = policy_path(algo, plan, net, because)
+    if not net.full_critic:
+        return path
+    rows, critic = CriticRows(plan.rules), critic_config(net)
+    widths = rows.used + len(plan.rules.features), *critic.hidden, 1
+    network = f"{path.network}, critic {'-'.join(map(str, widths))}"
+    own = policy_path(algo, replace(plan, heads=HeadsConfig()), critic, because)
+    way = "" if own.name == path.name else f", critic by {own.name}"
+    return replace(path, network=network, name=f"{path.name}{way}")
+
+
+def policy_path(algo: str, plan: Plan, net: NetConfig, because: str) -> ComputePath:
     network, bf16 = shape_of(plan, net), plan.collect.bf16
     if plan.fused:
         return fused_path(algo, plan, net, network)

@@ -109,7 +109,7 @@ def of_learner(
     yield from of_heads(config.heads)
     if algo == "ppo":
         changes = [phase.settings.get(algo, {}) for phase in phases]
-        yield from of_magnet([config.ppo, *(replace(config.ppo, **one) for one in changes)])
+        yield from of_ppo([config.ppo, *(replace(config.ppo, **one) for one in changes)])
     if config.imitate:
         yield "imitate", ask("imitate", f"imitate {shown(tuple(config.imitate))}")
 
@@ -126,9 +126,11 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:
         yield "heads.opponents", ask("heads.opponents", f"heads.opponents {heads.opponents}")
 
 
-def of_magnet(settings: Sequence[PPOConfig]) -> Iterator[tuple[str, FeatureRequest]]:
-    """What magnets ask for. settings: those of all phases."""
+def of_ppo(settings: Sequence[PPOConfig]) -> Iterator[tuple[str, FeatureRequest]]:
+    """What PPO's settings ask for. settings: those of all phases."""
     for one in settings:
+        if any(one.value_clip.values):
+            yield "ppo.value_clip", ask("ppo.value_clip", f"ppo.value_clip {one.value_clip}")
         if any(one.magnet.values):
             yield "ppo.magnet", ask("ppo.magnet", f"ppo.magnet {one.magnet}")
             if any(round(period) == 0 for period in one.magnet_period.values):
@@ -146,6 +148,11 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
             if name in UNHEARD and any(same(net, table, name) for table in preset):
                 continue
             found[f"{role}.{name}" if role else name] = one
+        if net.full_critic:
+            found["net.critic full"] = ask("net.critic full", "net.critic full")
+        if net.critic_hidden:
+            typed = f"net.critic_hidden {shown(net.critic_hidden)}"
+            found["net.critic_hidden"] = ask("net.critic_hidden", typed)
         if (kind := f"net.kind {net.kind}") in FEATURES:
             typed = f"roles {role}.{kind}" if role else kind
             found[f"{role}.{kind}" if role else kind] = ask(kind, typed, "use --net.kind mlp")

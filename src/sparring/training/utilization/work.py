@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from sparring.learn.critic import CriticRows, fresh_critic
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.hierarchy import nets_by_role
@@ -93,9 +94,14 @@ def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> WorkPerSam
     if algo == "sac" or (algo == "dqn" and settings[ALL_ROLES].mode != "rollouts"):
         update = {ALL_ROLES: replay_macs(algo, macs[ALL_ROLES], settings[ALL_ROLES], net)}
         return WorkPerSample(inference, update, {ALL_ROLES: 1}, {ALL_ROLES: plan.replay.batch})
+    update = {role: one.forward + one.backward for role, one in macs.items()}
+    if plan.net.full_critic:
+        rows = CriticRows(plan.rules)
+        critic = macs_of(fresh_critic(rows, plan.net, plan.seed), density=density)
+        update[ALL_ROLES] += critic.forward + critic.backward if critic else 0.0
     return WorkPerSample(
         inference,
-        {role: one.forward + one.backward for role, one in macs.items()},
+        update,
         {role: one.epochs for role, one in settings.items()},
         {role: one.minibatch for role, one in settings.items()},
     )
