@@ -35,6 +35,10 @@ class AnySearch {
   virtual ~AnySearch() = default;
   // keep: a single root goes on with what the last search knows of it, up to so many visits.
   virtual void begin(const std::vector<SearchRoot>& roots, bool keep) = 0;
+  // Searches one decision in these worlds, which look alike to its seat, by weight.
+  virtual void begin_worlds(const std::vector<SearchRoot>&, const std::vector<f64>&) {
+    raise(ConfigError("trees have no worlds"));
+  }
   // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
   // simulations are made.
   virtual i64 select() = 0;
