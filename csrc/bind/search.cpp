@@ -73,6 +73,8 @@ class BoundSearch {
       world->row(call, row);
       call.demand((*world)->seat(row) >= 0 && (*world)->seat(row) == (*worlds[0])->seat(row),
                   "another seat decides in a world, or none");
+      call.demand((*world)->legal(row) == (*worlds[0])->legal(row),
+                  "other actions are legal in a world");
       extra.push_back((*world)->extra());
     }
     for (size_t i = 0; i < worlds.size(); ++i) {

@@ -275,3 +275,9 @@ def test_worlds_in_which_another_seat_decides_are_refused() -> None:
         search.from_worlds([first, second])
     with pytest.raises(ValueError, match="a weight must be above 0"):
         search.from_worlds([first, first], [1.0, 0.0])
+    other = new_state("leduc_poker")
+    for action in (2, 2):  # raised twice: nobody may raise again
+        other.apply(action)
+    calm = new_state("leduc_poker")
+    with pytest.raises(ValueError, match="other actions are legal in a world"):
+        fast(calm.rules, Options()).from_worlds([calm, other])
