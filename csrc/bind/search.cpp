@@ -19,11 +19,8 @@ namespace {
 // A search as Python holds it: it takes an evaluation only for the rows that it has selected.
 class BoundSearch {
  public:
-  BoundSearch(const Rules& rules, const SearchOptions& options, i64 trees, u64 seed, int threads)
-      : rules_(rules),
-        trees_(trees),
-        simulations_(options.nodes - 1),
-        search_(rules.game->make_search(rules.config.data(), options, trees, seed, threads)) {}
+  BoundSearch(const Rules& rules, std::unique_ptr<AnySearch> search, i64 trees, int simulations)
+      : rules_(rules), trees_(trees), simulations_(simulations), search_(std::move(search)) {}
 
   AnySearch& operator*() const { return *search_; }
   AnySearch* operator->() const { return search_.get(); }
@@ -60,13 +57,33 @@ class BoundSearch {
     call.between(simulations, "simulations", 0, simulations_);
     call.demand(state->seat(row) >= 0, "no seat is to act");
     const std::vector<u8> extra = state->extra();
-    begin({{.setting = state->setting(),
-            .env = state->env(),
-            .extra = extra.data(),
-            .game = state->number(),
-            .row = row,
-            .simulations = simulations}},
-          keep);
+    begin({root_of(state, extra, row, simulations)}, keep);
+  }
+
+  // worlds: states that look alike to the seat that decides.
+  void begin_worlds(const std::vector<const BoundState*>& worlds, int row, In<f64> weights) {
+    constexpr Call call("Search.begin_worlds");
+    const i64 count = call.between(static_cast<i64>(worlds.size()), "worlds", 1, simulations_);
+    const f64* weight = call.take(weights, "weights", count);
+    std::vector<std::vector<u8>> extra;
+    std::vector<SearchRoot> roots;
+    for (const BoundState* world : worlds) {
+      call.demand(world != nullptr, "None is no world");
+      check_same(call, world->rules(), rules_);
+      world->row(call, row);
+      call.demand((*world)->seat(row) >= 0 && (*world)->seat(row) == (*worlds[0])->seat(row),
+                  "another seat decides in a world, or none");
+      call.demand((*world)->legal(row) == (*worlds[0])->legal(row),
+                  "other actions are legal in a world");
+      extra.push_back((*world)->extra());
+    }
+    for (size_t i = 0; i < worlds.size(); ++i) {
+      call.demand(weight[i] > 0, "a weight must be above 0");
+      roots.push_back(root_of(*worlds[i], extra[i], row, simulations_));
+    }
+    selected_ = 0;
+    evaluated_ = false;
+    search_->begin_worlds(roots, {weight, weight + count});
   }
 
   i64 select() {
@@ -104,6 +121,16 @@ class BoundSearch {
   i64 tree(const Call& call, i64 tree) const { return call.index(tree, "tree", search_->roots); }
 
  private:
+  static SearchRoot root_of(const BoundState& state, const std::vector<u8>& extra, int row,
+                            int simulations) {
+    return {.setting = state->setting(),
+            .env = state->env(),
+            .extra = extra.data(),
+            .game = state->number(),
+            .row = row,
+            .simulations = simulations};
+  }
+
   void begin(const std::vector<SearchRoot>& roots, bool keep) {
     const bool settled = selected_ == 0 && evaluated_;
     selected_ = 0;
@@ -153,7 +180,42 @@ std::unique_ptr<BoundSearch> make_search(const Rules& rules, i64 trees, u64 seed
   SearchOptions options = options_of(call, rule, nodes, considered, width, samples, c_visit,
                                      c_scale, c_puct, gamma, rescale, prove, noise, squash);
   options.resample = hides;
-  return std::make_unique<BoundSearch>(rules, options, trees, seed, threads);
+  auto search = rules.game->make_search(rules.config.data(), options, trees, seed, threads);
+  return std::make_unique<BoundSearch>(rules, std::move(search), trees, options.nodes - 1);
+}
+
+WorldsOptions worlds_options(const Call& call, i64 playouts, int considered, int least,
+                             int horizon) {
+  WorldsOptions options;
+  options.playouts = call.between(playouts, "playouts", 1, kMaxNodes);
+  options.considered = call.between(considered, "considered", 2, kMaxConsidered);
+  options.least = call.between(least, "least", 1, kMaxNodes);
+  options.horizon = call.between(horizon, "horizon", 0, 1 << 20);
+  return options;
+}
+
+std::unique_ptr<BoundSearch> make_worlds(const Rules& rules, i64 roots, u64 seed, int threads,
+                                         i64 playouts, int considered, int least, int horizon,
+                                         f32 eta, f32 alpha, f32 caution, f32 gamma,
+                                         const std::vector<f32>& gamma_into, bool noise) {
+  constexpr Call call("make_worlds");
+  call.between(roots, "roots", 1, i64{1} << 24);
+  call.between(threads, "threads", 1, kMaxThreads);
+  WorldsOptions options = worlds_options(call, playouts, considered, least, horizon);
+  const size_t roles = static_cast<size_t>(rules.game->roles());
+  call.demand(gamma_into.empty() || (gamma_into.size() == roles && roles <= size_t{kMaxRoles}),
+              "gamma_into needs one discount for each role");
+  call.demand(eta >= 0 && alpha >= 0 && caution >= 0, "eta, alpha and caution are at least 0");
+  options.eta = eta;
+  options.alpha = alpha;
+  options.caution = caution;
+  options.gamma = gamma;
+  for (size_t role = 0; role < size_t{kMaxRoles}; ++role)
+    options.into[role] = role < gamma_into.size() ? gamma_into[role] : gamma;
+  options.noise = noise;
+  auto search = rules.game->make_worlds(rules.config.data(), options, roots, seed, threads);
+  call.demand(search != nullptr, "the game hides nothing, or its actions are continuous");
+  return std::make_unique<BoundSearch>(rules, std::move(search), roots, options.playouts);
 }
 
 }  // namespace
@@ -163,6 +225,7 @@ void bind_search(nb::module_& m) {
       .def("begin_pool", &BoundSearch::begin_pool, "pool"_a, "rows"_a, "simulations"_a)
       .def("begin_state", &BoundSearch::begin_state, "state"_a, "row"_a, "simulations"_a,
            "keep"_a = false)
+      .def("begin_worlds", &BoundSearch::begin_worlds, "worlds"_a, "row"_a, "weights"_a)
       .def("select", &BoundSearch::select, "Select leaves; return the number of rows to evaluate.")
       .def("expand", &BoundSearch::expand, "policy"_a, "value"_a)
       .def("results", &BoundSearch::results, "policy"_a, "visits"_a, "q"_a, "value"_a, "chosen"_a,
@@ -214,6 +277,19 @@ void bind_search(nb::module_& m) {
         return rules.game->search_bytes(rules.config.data(), options);
       },
       "rules"_a, "nodes"_a, "width"_a = 32, "samples"_a = 16, "Bytes of a tree.");
+  m.def("make_worlds", &make_worlds, "rules"_a, "roots"_a, "seed"_a = 0, "threads"_a = 1,
+        "playouts"_a = 64, "considered"_a = 16, "least"_a = 1, "horizon"_a = 0, "eta"_a = 1.0f,
+        "alpha"_a = 0.0f, "caution"_a = 0.0f, "gamma"_a = 1.0f, "gamma_into"_a = std::vector<f32>{},
+        "noise"_a = false);
+  m.def(
+      "worlds_bytes",
+      [](const Rules& rules, i64 playouts, i64 roots) {
+        constexpr Call call("worlds_bytes");
+        call.between(roots, "roots", 1, i64{1} << 24);
+        return rules.game->worlds_bytes(rules.config.data(),
+                                        worlds_options(call, playouts, 2, 1, 0), roots);
+      },
+      "rules"_a, "playouts"_a, "roots"_a, "Bytes of one of so many roots.");
 }
 
 }  // namespace sparring

@@ -9,6 +9,7 @@
 #include "core/pool.hpp"
 #include "core/state.hpp"
 #include "search/search.hpp"
+#include "search/worlds.hpp"
 
 namespace sparring {
 
@@ -52,6 +53,11 @@ class AnyGame {
                                                  i64 trees, u64 seed, int threads) const = 0;
   // Bytes of one tree.
   virtual i64 search_bytes(const u8* config, const SearchOptions& options) const = 0;
+  // For games that hide something and have discrete actions; null for others.
+  virtual std::unique_ptr<AnySearch> make_worlds(const u8* config, const WorldsOptions& options,
+                                                 i64 roots, u64 seed, int threads) const = 0;
+  // Bytes of one of so many roots; 0 for other games.
+  virtual i64 worlds_bytes(const u8* config, const WorldsOptions& options, i64 roots) const = 0;
 };
 
 inline std::vector<std::unique_ptr<AnyGame>>& registered_games() {
@@ -192,6 +198,19 @@ class Registered final : public AnyGame {
   }
   i64 search_bytes(const u8* config, const SearchOptions& options) const override {
     return tree_bytes<G>(read(config), complete_options<G>(read(config), options));
+  }
+  std::unique_ptr<AnySearch> make_worlds(const u8* config, const WorldsOptions& options, i64 roots,
+                                         u64 seed, int threads) const override {
+    if constexpr (kHasWorlds<G>)
+      return std::make_unique<WorldsSearch<G>>(read(config), options, roots, seed, threads);
+    else
+      return nullptr;
+  }
+  i64 worlds_bytes(const u8* config, const WorldsOptions& options, i64 roots) const override {
+    if constexpr (kHasWorlds<G>)
+      return WorldsSearch<G>::bytes(read(config), options, roots);
+    else
+      return 0;
   }
 
  private:

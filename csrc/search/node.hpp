@@ -166,6 +166,23 @@ SPARRING_FN inline f64 exp_of(f64 x) {
 }
 SPARRING_FN inline f64 ln_of(f64 x) { return log2_of(x) * 0.6931471805599453; }
 
+// Draws an action by the probabilities of a policy.
+template <class G>
+SPARRING_FN inline i32 draw_action(const f32* logit, const Legal<G>& legal, Rng& draws) {
+  f64 top = -3.4e38;
+  legal.each([&](int action) { top = max(top, static_cast<f64>(logit[action])); });
+  f64 total = 0, sum = 0;
+  legal.each([&](int action) { total += exp_of(logit[action] - top); });
+  const f64 point = static_cast<f64>(draws.next()) * (1.0 / 4294967296.0) * total;
+  int drawn = -1, last = 0;
+  legal.each([&](int action) {
+    last = action;
+    sum += exp_of(logit[action] - top);
+    if (drawn < 0 && sum > point) drawn = action;
+  });
+  return drawn < 0 ? last : drawn;
+}
+
 SPARRING_FN inline f64 NodeValues::weight(const Edge& edge) const {
   return static_cast<f64>(edge.prior) * exp_of(bonus(edge) - sigma * scaled(best));
 }

@@ -2,58 +2,13 @@
 // batch, and their values are backed up. Host only.
 #pragma once
 
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "core/pool_arrays.hpp"
-#include "core/thread_pool.hpp"
+#include "search/batch.hpp"
 #include "search/keep.hpp"
 #include "search/options.hpp"
 
 namespace sparring {
-
-// A root: an environment with its extra state, the number of its game, and the searched row.
-struct SearchRoot {
-  const void* setting;  // Setting<G>
-  const u8* env;        // Env<G>
-  const u8* extra;
-  u32 game;
-  int row, simulations;
-};
-
-// An edge as it is shown.
-struct EdgeReport {
-  int action;
-  f32 prior;
-  u32 visits;
-  f32 q;
-  int child;
-};
-
-// Interface of a search, the same for every game.
-class AnySearch {
- public:
-  virtual ~AnySearch() = default;
-  // keep: a single root goes on with what the last search knows of it, up to so many visits.
-  virtual void begin(const std::vector<SearchRoot>& roots, bool keep) = 0;
-  // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
-  // simulations are made.
-  virtual i64 select() = 0;
-  // Takes the evaluation of the selected rows [rows, head_width], [rows].
-  virtual void expand(const f32* policy, const f32* value) = 0;
-  // Results by root. Arrays are [roots, choices]: actions, or sampled continuous actions.
-  virtual void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen,
-                       f32* numbers) const = 0;
-  virtual std::vector<int> line(i64 tree) const = 0;
-  virtual std::vector<EdgeReport> edges(i64 tree, int node) const = 0;
-  virtual int nodes(i64 tree) const = 0;
-  virtual int settled(i64 tree) const = 0;
-
-  i64 roots = 0, max_rows = 0;
-  int row_bytes = 0, head_width = 0, choices = 0;
-  Array<u8> obs;  // [max_rows, row_bytes]
-};
 
 // Bytes of one tree.
 template <class G>
@@ -68,13 +23,13 @@ i64 tree_bytes(const typename G::Config& config, const SearchOptions& options) {
 }
 
 template <Game G>
-class Search final : public AnySearch {
+class Search final : public ThreadedSearch {
  public:
   using Config = typename G::Config;
   using Action = typename G::Action;
 
   Search(const Config& config, SearchOptions options, i64 trees, u64 seed, int threads)
-      : threads_(max(threads, 1) - 1), seed_(seed ^ kSearchSeed) {
+      : ThreadedSearch(trees, threads), seed_(seed ^ kSearchSeed) {
     options = complete_options<G>(config, options);
     const Shape shape = G::shape(config);
     row_bytes = shape.obs_bytes;
@@ -99,8 +54,6 @@ class Search final : public AnySearch {
     gumbel_ = Array<f32>(root_edges);
     leaf_ = Array<Leaf<G>>(trees * slots_);
     leaf_extra_ = Array<u8>(trees * slots_ * extra_bytes_);
-    selected_ = Array<i32>(trees);
-    first_row_ = Array<i64>(trees);
     view_ = {.options = options,
              .setting = &setting_,
              .head = head_.data(),
@@ -136,17 +89,6 @@ class Search final : public AnySearch {
     head_[0].nodes = kept_nodes;
     head_[0].simulations =
         max(min(given[0].simulations - visits, view_.options.nodes - kept_nodes), 0);
-  }
-
-  i64 select() override {
-    SelectJob job(*this);
-    run(job);
-    return job.rows;
-  }
-
-  void expand(const f32* policy, const f32* value) override {
-    ExpandJob job(*this, policy, value);
-    run(job);
   }
 
   void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen,
@@ -197,61 +139,6 @@ class Search final : public AnySearch {
   u8* leaf_extra(i64 t, int slot) const {
     return leaf_extra_.data() + (t * slots_ + slot) * extra_bytes_;
   }
-  i64 row_of(i64 t, int slot) const { return first_row_[t] + i64{slot} * view_.options.row_count; }
-
-  void run(Job& job) {
-    if (threads_.workers() == 0) return ThreadPool::run_alone(job);
-    threads_.submit(job);
-    threads_.wait(job, true);
-  }
-
-  // Work on all trees, some per chunk.
-  class TreesJob : public Job {
-   public:
-    explicit TreesJob(Search& of) : search(of), each(max<i64>((of.roots + 63) / 64, 1)) {}
-    int chunks() const { return static_cast<int>((search.roots + each - 1) / each); }
-    template <class Work>
-    void for_chunk(int chunk, Work work) const {
-      const i64 end = min((chunk + 1) * each, search.roots);
-      for (i64 t = chunk * each; t < end; ++t) work(t);
-    }
-    Search& search;
-    i64 each;
-  };
-
-  class SelectJob final : public TreesJob {
-   public:
-    using TreesJob::TreesJob;
-    int open(int phase) override {
-      if (phase == 1)
-        for (i64 t = 0; t < this->search.roots; ++t) {
-          this->search.first_row_[t] = rows;
-          rows += i64{this->search.selected_[t]} * this->search.view_.options.row_count;
-        }
-      return phase < 2 ? this->chunks() : -1;
-    }
-    void run(int phase, int chunk) override {
-      Search& all = this->search;
-      this->for_chunk(chunk, [&](i64 t) { phase == 0 ? all.select_in(t) : all.observe_in(t); });
-    }
-    i64 rows = 0;
-  };
-
-  class ExpandJob final : public TreesJob {
-   public:
-    ExpandJob(Search& of, const f32* policy, const f32* value)
-        : TreesJob(of), policy_(policy), value_(value) {}
-    int open(int phase) override { return phase == 0 ? this->chunks() : -1; }
-    void run(int, int chunk) override {
-      Search& all = this->search;
-      this->for_chunk(chunk, [&](i64 t) { all.settle_in(t, policy_, value_); });
-    }
-
-   private:
-    const f32* policy_;
-    const f32* value_;
-  };
-
   // Keeps the part of the first tree below a position that it holds.
   void keep_below(const SearchRoot& from) {
     G game;
@@ -260,28 +147,27 @@ class Search final : public AnySearch {
     if (at >= 0) kept_ = move_to_root(tree(0), at);
   }
 
-  void select_in(i64 t) {
+  i64 select_in(i64 t) override {
     int slot = 0;
     while (slot < slots_ && tree(t).select_leaf(leaf(t, slot), leaf_extra(t, slot)))
       slot += leaf(t, slot).evaluate;
-    selected_[t] = slot;
+    return i64{slot} * view_.options.row_count;
   }
 
-  void observe_in(i64 t) {
-    for (int slot = 0; slot < selected_[t]; ++slot)
-      tree(t).observe(leaf(t, slot), leaf_extra(t, slot), &obs[row_of(t, slot) * row_bytes]);
+  void observe_in(i64 t, i64 rows, u8* to) override {
+    const i64 each = i64{view_.options.row_count} * row_bytes;
+    for (int slot = 0; slot < rows / view_.options.row_count; ++slot)
+      tree(t).observe(leaf(t, slot), leaf_extra(t, slot), to + slot * each);
   }
 
-  void settle_in(i64 t, const f32* policy, const f32* value) {
-    for (int slot = 0; slot < selected_[t]; ++slot)
-      tree(t).settle(leaf(t, slot), policy + row_of(t, slot) * head_width, head_width,
-                     value + row_of(t, slot));
-    if (!kept_.empty() && selected_[t] > 0 && leaf(t, 0).simulation == 0)
-      take_edges(tree(t), kept_);
-    selected_[t] = 0;
+  void settle_in(i64 t, i64 rows, const f32* policy, const f32* value) override {
+    const int each = view_.options.row_count;
+    for (int slot = 0; slot < rows / each; ++slot)
+      tree(t).settle(leaf(t, slot), policy + i64{slot} * each * head_width, head_width,
+                     value + i64{slot} * each);
+    if (!kept_.empty() && leaf(t, 0).simulation == 0) take_edges(tree(t), kept_);
   }
 
-  ThreadPool threads_;
   u64 seed_;
   Setting<G> setting_{};
   TreesView<G> view_{};
@@ -296,8 +182,6 @@ class Search final : public AnySearch {
   Array<f32> logit_, gumbel_;
   Array<Leaf<G>> leaf_;
   std::vector<Edge> kept_;  // of the root, by the last search
-  Array<i32> selected_;     // leaves of each tree that await their evaluation
-  Array<i64> first_row_;
 };
 
 }  // namespace sparring

@@ -621,24 +621,9 @@ struct Tree {
         if (r == own)
           actions[r] = edges(at)[i].action();
         else if (seat >= 0)
-          actions[r] = draw_action(head_of(policy, head_width, seat), leaf.legal[r], draws);
+          actions[r] = draw_action<G>(head_of(policy, head_width, seat), leaf.legal[r], draws);
       }
     }
-  }
-
-  SPARRING_FN static i32 draw_action(const f32* logit, const Legal<G>& legal, Rng& draws) {
-    f64 top = -3.4e38;
-    legal.each([&](int action) { top = max(top, static_cast<f64>(logit[action])); });
-    f64 total = 0, sum = 0;
-    legal.each([&](int action) { total += exp_of(logit[action] - top); });
-    const f64 point = static_cast<f64>(draws.next()) * (1.0 / 4294967296.0) * total;
-    int drawn = -1, last = 0;
-    legal.each([&](int action) {
-      last = action;
-      sum += exp_of(logit[action] - top);
-      if (drawn < 0 && sum > point) drawn = action;
-    });
-    return drawn < 0 ? last : drawn;
   }
 
   // Edges with sampled actions of all rows; the first holds the means.

@@ -114,6 +114,8 @@ class Search:
 
     def begin_state(self, state: State, row: int, simulations: int, keep: bool = False) -> None: ...
 
+    def begin_worlds(self, worlds: Sequence[State], row: int, weights: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]) -> None: ...
+
     def select(self) -> int:
         """Select leaves; return the number of rows to evaluate."""
 
@@ -143,6 +145,11 @@ def make_search(rules: Rules, trees: int, seed: int = 0, threads: int = 1, open_
 
 def search_bytes(rules: Rules, nodes: int, width: int = 32, samples: int = 16) -> int:
     """Bytes of a tree."""
+
+def make_worlds(rules: Rules, roots: int, seed: int = 0, threads: int = 1, playouts: int = 64, considered: int = 16, least: int = 1, horizon: int = 0, eta: float = 1.0, alpha: float = 0.0, caution: float = 0.0, gamma: float = 1.0, gamma_into: Sequence[float] = [], noise: bool = False) -> Search: ...
+
+def worlds_bytes(rules: Rules, playouts: int, roots: int) -> int:
+    """Bytes of one of so many roots."""
 
 class State:
     """One game."""

@@ -42,10 +42,17 @@ def test_the_table_names_the_share(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"\d+%", capsys.readouterr().out)
 
 
+def test_playouts_in_worlds_are_measured_as_trees_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(f"bench search leduc_poker {QUICK} --simulations 8 --json".split()) == 0
+    (one,) = json.loads(capsys.readouterr().out)["measured"]
+    assert one["batch"] > 0
+    assert one["bytes_per_node"] > 0
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("skull_king", "hides cards"),
+        ("leduc_poker --rule puct", "hides cards, so no tree is grown by puct"),
         ("tic_tac_toe --simulations 0", "from 1 to"),
         ("tic_tac_to", "no policy"),
         pytest.param("tic_tac_toe --device cuda", "torch sees no GPU here", marks=WITHOUT_GPU),

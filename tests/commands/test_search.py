@@ -80,6 +80,19 @@ def test_play_shows_what_the_search_saw(typed: Any) -> None:
     assert "No search to show" in typed("play ttt --search 16 --seed 1", "w\nq\n")
 
 
+def test_hidden_cards_are_searched_in_worlds(typed: Any) -> None:
+    told = typed("play deck --search 16 --seat 1 --seed 1", "w\n?\nq\n")
+    assert "against deck@16" in told
+    assert told.count(" playouts in ") == 2
+    assert "deck@16 would choose: " in told
+    assert "deck@16" in typed("arena deck deck@16 caller --games 16")
+    by_time = json.loads(typed("eval deck@2ms --against caller --games 2 --json"))
+    assert by_time["results"]["caller"]["games"] == 2
+    words = "exploit deck --search 8 --decisions 4000 --games 16 --threads 1 --json"
+    assert json.loads(typed(words))["search"] == "8"
+    assert "against deck@level7" in typed("play deck --level 7 --seed 1", "q\n")
+
+
 def test_a_time_serves_where_a_number_does(typed: Any) -> None:
     told = typed("play ttt --search 1ms --seat 1 --seed 1", "w\nq\n")
     assert "against ttt@0.001s" in told
@@ -104,14 +117,15 @@ def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
         ("eval ttt@0", "ttt@0: the budget must be above 0"),
         ("eval careful --game tic_tac_toe --search 8", "careful is a bot, which has no network"),
         ("eval careful@8 --game tic_tac_toe", "careful is a bot, without a network"),
-        ("eval deck --search 8", "leduc_poker hides cards"),
+        ("eval deck --search 8/puct", "hides cards, so no tree is grown by puct"),
+        ("eval deck@2s/gumbel", "hides cards, so no tree is grown by gumbel"),
         ("eval blind --search 8", "blind has no values"),
         ("eval old --search 8", "old has memory"),
         ("arena random careful --game tic_tac_toe --search 8", "no network to search with"),
         ("play ttt --search 8 --level 3", "--level and --search exclude each other"),
         ("play tic_tac_toe --search 8", "careful is a bot, which has no network"),
         ("play tic_tac_toe --against careful --level 3", "bots have no levels"),
-        ("play deck --level 9", "level 9 searches, and leduc_poker hides cards"),
+        ("play old --level 9", "level 9 searches, and old has memory"),
         ("exploit ttt@greedy", "it samples unless --greedy is given"),
         ("usi ttt --search 8", "ttt plays tic_tac_toe, not shogi"),
         ("train tic_tac_toe --opponents past@8=1", "past selves play without search"),

@@ -13,10 +13,11 @@ TREES, NODES = 3, 9
 
 
 class SearchCalls:
-    """Part of `Workshop`: makes searches of any game, hidden cards open."""
+    """Part of `Workshop`: makes trees of any game, hidden cards open, and searches in worlds."""
 
     lots: Lots
     kept: dict[str, Any]
+    rules: dict[str, Any]
     searched: Any
     """Rules of the search that was made last."""
     pending: int = 0
@@ -35,10 +36,20 @@ class SearchCalls:
     def of_search_bytes(self) -> Any:
         return [self.any_rules(), NODES, 8, 4]
 
+    def of_make_worlds(self) -> Any:
+        rules = list(self.rules.values())[int(self.lots.integers(len(self.rules)))]
+        return [rules, TREES, 1, 2, NODES - 1, 4, 2, int(self.lots.integers(3)), 2.0, 0.1, 1.0]
+
+    def of_worlds_bytes(self) -> Any:
+        return [self.any_rules(), NODES, TREES]
+
     def new_search(self) -> Any:
-        arguments = self.of_make_search()
+        made = _native.make_search, self.of_make_search()
+        if self.lots.random() < 0.3:
+            made = _native.make_worlds, [self.rules["leduc_poker"], *self.of_make_worlds()[1:]]
+        make, arguments = made
         self.searched = arguments[0]
-        search = _native.make_search(*arguments)
+        search = make(*arguments)
         weights = list(self.searched.default_weights)
         search.begin_state(_native.make_state(self.searched, 1, 0, False, weights), 0, NODES - 1)
         for _ in range(int(self.lots.integers(3))):
@@ -60,6 +71,10 @@ class SearchCalls:
 
     def of_search_begin_state(self) -> Any:
         return [self.thing("State"), 0, 3, bool(self.lots.integers(2))]
+
+    def of_search_begin_worlds(self) -> Any:
+        states = [self.thing("State") for _ in range(int(self.lots.integers(1, 4)))]
+        return [states, 0, np.ones(len(states))]
 
     def of_search_expand(self) -> Any:
         rows = int(self.lots.integers(5))

@@ -17,6 +17,7 @@ from reference.search import fixed_evaluator
 from sparring import Agent, ConfigError, Policy, Pool, Rules, State, new_state, train
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
+from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.levels import LEVELS
 from sparring.nets.make import make_net
 from sparring.nets.net import POLICY
@@ -29,7 +30,7 @@ from sparring.search.budget import Budget
 GAMES = ("tic_tac_toe", "connect_four")
 
 
-def fresh(game: str = "tic_tac_toe", *, seed: int = 0, **meta: bool) -> Policy:
+def fresh(game: str = "tic_tac_toe", *, seed: int = 0, **meta: Any) -> Policy:
     torch.manual_seed(seed)
     rules = Rules(game)
     return Policy(rules, make_net(rules, NetConfig(hidden=(16,))), name="mine", meta=meta)
@@ -39,6 +40,12 @@ def remembering() -> Policy:
     rules = Rules("tic_tac_toe")
     net = make_net(rules, NetConfig(hidden=(16,), memory="gru", memory_width=8))
     return Policy(rules, net, name="mine")
+
+
+def by_role() -> Policy:
+    rules = Rules("skull_king")
+    nets = {role: make_net(rules, NetConfig(hidden=(8,))) for role in rules.roles}
+    return Policy(rules, HierarchyNet(rules, nets), name="mine")
 
 
 def test_a_budget_is_part_of_the_name_and_leaves_the_policy_as_it_is() -> None:
@@ -162,7 +169,7 @@ def test_search_makes_a_fresh_network_stronger() -> None:
 @pytest.mark.parametrize(
     ("policy", "told"),
     [
-        (lambda: fresh("skull_king"), "hides cards"),
+        (by_role, "has a network for every role"),
         (lambda: fresh(**{BY_VALUE: True}), "has learned action values"),
         (lambda: fresh(**{VALUES: False}), "has no values"),
         (remembering, "has memory"),
@@ -181,10 +188,30 @@ def test_nonsense_is_no_budget(budget: str) -> None:
         fresh().searching(budget)
 
 
+@pytest.mark.parametrize("game", ["skull_king", "kuhhandel", "leduc_poker", "goofspiel"])
+@pytest.mark.parametrize("budget", [8, "5ms"])
+def test_hidden_cards_are_searched_by_number_and_by_time(game: str, budget: int | str) -> None:
+    searching, state = fresh(game).searching(budget), new_state(game)
+    action = searching.act(state)
+    assert all(a in state.legal(row) for row, a in enumerate(np.atleast_1d(action)))
+    with pytest.raises(ConfigError, match="so no tree is grown by puct; leave /puct out"):
+        fresh(game).searching("64/puct")
+
+
+def test_worlds_take_discounts_and_unit_from_the_training() -> None:
+    config = {"algo": "ppo", "ppo": {"gamma": 0.99, "gamma_into": (0, 1)}}
+    policy = fresh("skull_king", config=config)
+    policy.net.value_scale.fill_(4.0)
+    found = policy.search().config
+    assert (found.gamma, found.gamma_into, found.worlds.unit) == (0.99, (0, 1), 4.0)
+
+
 def test_more_than_memory_holds_is_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparring.machine.free_memory", lambda: 2**26)
     with pytest.raises(ConfigError, match=r"search=1000000: .* at most \d+ simulations fit"):
         fresh("shogi").searching(1_000_000)
+    with pytest.raises(ConfigError, match=r"search=1000000: 64 decisions .* at most \d+ simul"):
+        fresh("skull_king").search(budget=Budget(1_000_000), trees=64)
 
 
 def test_levels_go_from_free_drawing_to_search() -> None:

@@ -80,12 +80,16 @@ def test_an_agent_without_values_cannot_search(ask, runs, name, made, why):  # n
     assert why in answer["error"]
 
 
-def test_hidden_cards_are_not_searched(ask, runs):  # noqa: F811
+@pytest.mark.parametrize("search", [16, "20ms"])
+def test_hidden_cards_are_searched_in_worlds(ask, runs, search):  # noqa: F811
     save_policy(policy("kuhn_poker"), runs / "cards")
-    asked = {"replay": {"game": "kuhn_poker", "actions": []}, "player": "cards", "search": 16}
-    status, answer = ask()(asked)
+    asked = {"replay": {"game": "kuhn_poker", "actions": []}, "player": "cards", "sampled": True}
+    status, answer = ask()({**asked, "search": search})
+    assert status == 200
+    assert answer["search"]["simulations"] == sum(one["visits"] for one in answer["probabilities"])
+    status, answer = ask()({**asked, "search": "16/puct"})
     assert status == 422
-    assert "hides cards" in answer["error"]
+    assert "hides cards, so no tree is grown by puct" in answer["error"]
 
 
 def test_a_server_may_search_for_every_request(ask):  # noqa: F811

@@ -27,13 +27,13 @@ from sparring.nets.searching import (
     SearchCache,
     check_budget,
     check_searchable,
-    discount_of,
+    config_of,
     evaluator_of,
     make_search,
     search_actions,
 )
 from sparring.search.budget import Budget
-from sparring.search.search import Search, SearchConfig
+from sparring.search.search import Search
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -166,7 +166,7 @@ class Policy:
         squash = self.net.config.squash
         budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
         evaluate = evaluator_of(self, options.get("threads", 1))
-        options = {"config": SearchConfig(gamma=discount_of(self.meta)), **options}
+        options = {"config": config_of(self), **options}
         return make_search(rules or self.rules, evaluate, budget, squash=squash, **options)
 
     @property

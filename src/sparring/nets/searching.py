@@ -18,6 +18,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
 from sparring.nets.custom import CustomNet
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.net import POLICY, HeadOutputs, Net
 from sparring.nets.roots import Roots
 from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
@@ -32,10 +33,10 @@ from sparring.search.search import (
     Evaluate,
     Search,
     SearchConfig,
-    check_tree_memory,
+    check_memory,
     trees_for,
 )
-from sparring.search.search import check_searchable as check_rules
+from sparring.search.worlds import WorldsConfig, check_worlds, uses_worlds
 
 
 class Searcher(Protocol):
@@ -46,6 +47,7 @@ class Searcher(Protocol):
     net: Net
     device: torch.device
     budget: Budget | None
+    meta: dict[str, Any]
     searches: SearchCache
     is_value_based: bool
 
@@ -67,8 +69,14 @@ class Searcher(Protocol):
 def check_searchable(policy: Searcher) -> None:
     """Raise with the reason if a policy cannot search."""
     rules, name = policy.rules, policy.name
-    if not is_custom(rules):  # an environment is asked where it is
-        check_rules(rules)
+    worlds = uses_worlds(rules) and not is_custom(rules)  # an environment is asked where it is
+    if worlds:
+        check_worlds(rules)
+    if worlds and nets_by_role(policy.net):
+        raise ConfigError(
+            f"{name} has a network for every role, whose values are of different rewards; leave "
+            "the search out, or train without --hierarchy.on"
+        )
     if policy.memory_bytes:
         raise ConfigError(
             f"{name} has memory, which the positions of a tree do not hold; leave the search out, "
@@ -139,19 +147,34 @@ def make_search(rules: Rules, evaluate: Evaluate, budget: Budget, **options: Any
 
 
 def check_budget(rules: Rules, budget: Budget) -> None:
-    """Raise if the tree of a single decision does not fit into memory."""
+    """Raise if the game is not searched by such a budget, or memory does not hold a decision."""
     if not is_custom(rules):
-        check_tree_memory(rules, budget.simulations or TIMED_NODES, 1, SearchConfig())
+        if uses_worlds(rules):
+            check_worlds(rules, budget)
+        check_memory(rules, budget.simulations or TIMED_NODES, 1, SearchConfig())
+
+
+def config_of(policy: Searcher) -> SearchConfig:
+    """Return the settings that follow from a policy: discounts and the unit of its returns."""
+    unit = float(policy.net.value_scale)
+    return SearchConfig(
+        gamma=discount_of(policy.meta),
+        gamma_into=tuple(settings_of(policy.meta).get("gamma_into", ())),
+        worlds=WorldsConfig(unit=unit if unit > 0 else 1.0),
+    )
 
 
 def discount_of(meta: Mapping[str, Any]) -> float:
     """Return the discount that a policy was trained with, that at the end of a schedule."""
-    config = meta.get("config")
-    if not isinstance(config, Mapping):
-        return 1.0
-    settings = config.get(str(config.get("algo", "ppo")), {})
-    given = settings.get("gamma", 1.0) if isinstance(settings, Mapping) else 1.0
+    given = settings_of(meta).get("gamma", 1.0)
     return Schedule.read(str(given)).at(Moment(decisions=2**62, progress=1.0))
+
+
+def settings_of(meta: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of the algorithm that a policy was trained with."""
+    config = meta.get("config")
+    given = config.get(str(config.get("algo", "ppo"))) if isinstance(config, Mapping) else None
+    return given if isinstance(given, Mapping) else {}
 
 
 def search_actions(

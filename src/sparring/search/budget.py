@@ -43,8 +43,13 @@ class Budget:
         if not math.isfinite(self.seconds):
             raise ConfigError(f"search: {self.seconds} seconds; {HINT}")
 
+    @property
+    def names_rule(self) -> bool:
+        """Whether the rule is another than the one that a budget has by itself."""
+        return self.rule != default_rule(self.seconds)
+
     def __str__(self) -> str:
-        rule = "" if self.rule == default_rule(self.seconds) else f"/{self.rule}"
+        rule = f"/{self.rule}" if self.names_rule else ""
         amount = f"{self.seconds:g}s" if self.seconds else str(self.simulations)
         return amount + rule
 

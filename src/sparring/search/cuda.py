@@ -22,7 +22,7 @@ from sparring.pools.cuda.pool import CudaPool
 from sparring.pools.cuda.sizes import WARP, sizes_of
 from sparring.pools.native import Pool
 from sparring.search.budget import GUMBEL, RULES
-from sparring.search.search import SearchConfig, check_searchable
+from sparring.search.search import SearchConfig, check_open
 
 UNITS = 2
 """Parts of the source that are compiled in parallel."""
@@ -57,7 +57,7 @@ class CudaSearch:
 
         rule, noise, squash, config, open_cards: see `search.Search`.
         """
-        check_searchable(pool.rules, open_cards=open_cards)
+        check_open(pool.rules, open_cards=open_cards)
         if pool.memory_bytes:
             raise ConfigError("search needs a policy without memory; leave out net.memory")
         self.pool, self.rules, self.simulations = pool, pool.rules, simulations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from sparring.games.seeds import seed_bits
 from sparring.machine import check_memory_budget
 from sparring.phases import Timing, phase
 from sparring.search.budget import GUMBEL, RULES, Budget
+from sparring.search.worlds import WorldsConfig, check_worlds, make_worlds, uses_worlds
 
 if TYPE_CHECKING:
     from sparring.games.state import State
@@ -61,6 +62,10 @@ class SearchConfig:
     prove: bool = True
     """Whether positions are proven won, drawn or lost, in games that end so and pay nothing else.
     """
+    gamma_into: tuple[float, ...] = ()
+    """Discounts by role of the next decision, where cards are hidden; none: gamma for all."""
+    worlds: WorldsConfig = field(default_factory=WorldsConfig)
+    """Where cards are hidden."""
 
     def scaling(self, rules: Rules) -> tuple[bool, float]:
         """Return whether values are rescaled, and their weight, in a game."""
@@ -114,25 +119,39 @@ class Search:
         phases: gets the seconds of the stages select, evaluate and settle.
         open_cards: search a game that hides cards as if all saw everything; for tests.
         """
-        check_searchable(rules, open_cards=open_cards)
         self.rules, self.evaluate, self.budget = rules, evaluate, budget
         self.config = config or SearchConfig()
         self.trees = trees
         nodes = budget.simulations + 1 if budget.simulations else TIMED_NODES // trees
         self.max_simulations = max(nodes, 2) - 1
-        check_tree_memory(rules, self.max_simulations, trees, self.config)
-        self.native = _native.make_search(
-            rules.native,
-            trees,
-            seed=seed_bits(seed),
-            threads=threads,
-            open_cards=open_cards,
-            rule=RULES.index(budget.rule),
-            nodes=self.max_simulations + 1,
-            **tree_settings(rules, self.config),
-            noise=noise,
-            squash=squash,
-        )
+        worlds = uses_worlds(rules) and not open_cards
+        check_memory(rules, self.max_simulations, trees, self.config, worlds=worlds)
+        if worlds:
+            check_worlds(rules, budget)
+            self.native = make_worlds(
+                rules,
+                self.max_simulations,
+                self.config.worlds,
+                roots=trees,
+                threads=threads,
+                seed=seed,
+                noise=noise,
+                gamma=self.config.gamma,
+                gamma_into=self.config.gamma_into,
+            )
+        else:
+            self.native = _native.make_search(
+                rules.native,
+                trees,
+                seed=seed_bits(seed),
+                threads=threads,
+                open_cards=open_cards,
+                rule=RULES.index(budget.rule),
+                nodes=self.max_simulations + 1,
+                **tree_settings(rules, self.config),
+                noise=noise,
+                squash=squash,
+            )
         self.phases = phases or Timing()
         self.evaluated = self.simulated = 0
         """Rows evaluated and simulations made so far."""
@@ -169,6 +188,20 @@ class Search:
             self.native.begin_state(state.native, row, given, keep)
 
         return self._search(begin, 1, planned=simulations is None)
+
+    def from_worlds(
+        self, worlds: Sequence[State], weights: Sequence[float] | None = None, row: int = 0
+    ) -> Found:
+        """Search a decision in given worlds, which look alike to its seat, instead of drawn ones.
+
+        weights: how probable each is, by any unit; none: all alike.
+        """
+        given = np.ones(len(worlds)) if weights is None else np.asarray(weights, np.float64)
+
+        def begin(most: int) -> None:
+            self.native.begin_worlds([world.native for world in worlds], row, given)
+
+        return self._search(begin, 1, planned=False)
 
     def line(self, tree: int = 0) -> list[int]:
         """Return the expected actions from the root on, the chosen one first."""
@@ -252,18 +285,19 @@ def tree_settings(rules: Rules, config: SearchConfig | None = None) -> dict[str,
     """Return the settings of native trees for a game."""
     config = config or SearchConfig()
     rescale, scale = config.scaling(rules)
-    return {**asdict(config), "c_scale": scale, "rescale": rescale}
+    settings = {**asdict(config), "c_scale": scale, "rescale": rescale}
+    return {key: settings[key] for key in settings if key not in ("gamma_into", "worlds")}
 
 
-def check_searchable(rules: Rules, *, open_cards: bool = False) -> None:
-    """Raise if a game cannot be searched.
+def check_open(rules: Rules, *, open_cards: bool = False) -> None:
+    """Raise if trees cannot search a game, where worlds are not played.
 
     What is hidden from a single player is drawn anew in every simulation.
     """
-    if rules.hides and rules.seats > 1 and not open_cards:
+    if uses_worlds(rules) and not open_cards:
         raise ConfigError(
             f"search: {rules.name} hides cards, and a tree of its states would see them; leave the "
-            "search out: the network plays without it, against bots and in `sparring exploit`"
+            "search out: the network plays without it"
         )
 
 
@@ -274,19 +308,34 @@ def trees_for(rules: Rules, budget: Budget, roots: int) -> int:
     """
     if budget.seconds:
         return 1
-    config = SearchConfig()
-    each = _native.search_bytes(rules.native, budget.simulations + 1, config.width, config.samples)
+    each = bytes_each(rules, budget.simulations, TREES_AT_ONCE, SearchConfig())
     return max(1, min(roots, TREES_AT_ONCE, TREE_BYTES // each))
 
 
-def check_tree_memory(rules: Rules, simulations: int, trees: int, config: SearchConfig) -> None:
-    """Raise if the trees do not fit into memory; the error names the largest number that does."""
-    nodes = min(simulations + 1, 2**20)
-    each = _native.search_bytes(rules.native, nodes, config.width, config.samples) / nodes
+def bytes_each(
+    rules: Rules, simulations: int, roots: int, config: SearchConfig, *, worlds: bool | None = None
+) -> int:
+    """Return the bytes of a root among so many. worlds: whether worlds are played, or trees."""
+    if uses_worlds(rules) if worlds is None else worlds:
+        return _native.worlds_bytes(rules.native, simulations, roots)
+    return _native.search_bytes(rules.native, simulations + 1, config.width, config.samples)
+
+
+def check_memory(
+    rules: Rules,
+    simulations: int,
+    roots: int,
+    config: SearchConfig,
+    *,
+    worlds: bool | None = None,
+) -> None:
+    """Raise if a search does not fit into memory; the error names the largest one that does."""
+    made = min(simulations, 2**20 - 1)
+    each = bytes_each(rules, made, roots, config, worlds=worlds) / made
     check_memory_budget(
         "search",
         simulations,
-        int(each * trees) + 1,
-        f"{trees} tree{'s' * (trees > 1)} of so many simulations",
+        int(each * roots) + 1,
+        f"{roots} decision{'s' * (roots > 1)} of so many simulations",
         unit="simulations",
     )

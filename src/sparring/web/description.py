@@ -11,7 +11,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules, game_names
 from sparring.nets.levels import LEVELS
-from sparring.search.search import check_searchable, tree_settings
+from sparring.search.search import check_open, tree_settings
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
 
 
 def search_settings(rules: Rules) -> dict[str, Any] | None:
-    """Return the settings of a game's trees; None if it cannot be searched."""
+    """Return the settings of a game's trees; None if no tree can search it."""
     try:
-        check_searchable(rules)
+        check_open(rules)
     except ConfigError:
         return None
     return tree_settings(rules)

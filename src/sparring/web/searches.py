@@ -1,4 +1,4 @@
-"""Tree searches behind the API: what a request may ask for, and their results."""
+"""Searches behind the API: what a request may ask for, and their results."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from sparring.errors import ConfigError
 from sparring.search.budget import PUCT, Budget
+from sparring.search.worlds import uses_worlds
 from sparring.web.act_request import ActRequest, Decision
 from sparring.web.agent_cache import UnavailableError
 from sparring.web.openapi import ActionProbability, SearchSummary
@@ -56,11 +57,6 @@ class Searches:
                 f"search {budget} needs a position, and {request.input_key} is none; send a state "
                 "or a replay, or search: 0 for the network alone"
             )
-        if budget is not None and budget.rule == PUCT and request.sampled:
-            raise ConfigError(
-                f"sampled: search {budget} by puct draws nothing; leave sampled out, or search by "
-                "gumbel, such as 64"
-            )
         return budget
 
     def read(self, text: str) -> Budget:
@@ -81,6 +77,11 @@ class Searches:
     ) -> dict[str, Any]:
         """Search in a thread and return the fields of the response."""
         policy.check_searchable()
+        if budget.rule == PUCT and request.sampled and not uses_worlds(policy.rules):
+            raise ConfigError(
+                f"sampled: search {budget} by puct draws nothing; leave sampled out, or search by "
+                "gumbel, such as 64"
+            )
         if self.waiting >= MAX_WAITING:
             raise UnavailableError(f"{self.waiting} searches are waiting; ask again later")
         self.waiting += 1

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring import _native
 from sparring.commands.bench.shared import BenchRecorder, finish, machine_line, short
 from sparring.commands.shared.players import load_with_flags
 from sparring.commands.shared.printing import ProgressBar, make_console, make_table, print_table
@@ -28,7 +27,7 @@ from sparring.phases import TREES
 from sparring.pools import Pool
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
-from sparring.search.search import Search
+from sparring.search.search import Search, bytes_each
 from sparring.speed.bench_records import Figure
 from sparring.training.planning.placement import choose_device
 from sparring.training.planning.settings import with_preset
@@ -71,11 +70,8 @@ class CpuSearchBench:
         self.search, self.pool, self.simulations = search, pool, simulations
         self.rows = np.arange(pool.num_games, dtype=np.intp) * pool.rules.rows
         self.made = pool.num_games * simulations
-        config, nodes = search.config, simulations + 1
-        native = pool.rules.native
-        self.bytes_per_node = (
-            _native.search_bytes(native, nodes, config.width, config.samples) / nodes
-        )
+        bytes_of_root = bytes_each(pool.rules, simulations, pool.num_games, search.config)
+        self.bytes_per_node = bytes_of_root / (simulations + 1)
         self.batches: list[int] = []
         self.search_s: list[float] = []
         self.network_s: list[float] = []
@@ -89,7 +85,7 @@ class CpuSearchBench:
             return evaluate(obs)
 
         search.evaluate = noting
-        search.from_pool(self.pool, self.rows)
+        self.made = int(search.from_pool(self.pool, self.rows).simulations.sum())
         search.evaluate = evaluate
         search.phases.take()
 

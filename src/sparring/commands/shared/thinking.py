@@ -1,4 +1,4 @@
-"""What a search saw, as lines of text: moves by visits, their values, and the main line."""
+"""What a search saw, as lines of text: moves by visits or probability, values, the main line."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from sparring.games.state import State
 from sparring.games.terminal import Terminal
 from sparring.search.search import Found
+from sparring.search.worlds import uses_worlds
 
 TOP = 5
 """Moves in the table."""
@@ -33,6 +34,8 @@ class Thought:
         named = partial(name_of, terminal, self.state)
         line = line_names(terminal, self.state, self.line[:MAX_LINE])
         line += ["..."] if len(self.line) > MAX_LINE else []
+        if uses_worlds(self.state.rules):
+            return describe_worlds(self.player, self.found, named, top)
         return describe_search(self.player, self.found, named, line, top)
 
 
@@ -52,6 +55,22 @@ def describe_search(
     ]
     titles = f"  {'move':{width}}  {'visits':>6}  value"
     return [head, titles, *rows, f"  line: {' '.join(line)}"]
+
+
+def describe_worlds(
+    player: str, found: Found, named: Callable[[int], str], top: int = TOP
+) -> list[str]:
+    """Return a table of the most probable moves; `-`: not tried."""
+    policy, visits, q = found.policy[0], found.visits[0], found.q[0]
+    order = np.argsort(-policy, kind="stable")[:top]
+    moves = [(named(int(a)), policy[a], visits[a], q[a]) for a in order if policy[a] > 0]
+    width = max(4, *[len(name) for name, *_ in moves])
+    head = f"{player}: {int(visits.sum()):,} playouts in {visits.max():,} worlds"
+    rows = [
+        f"  {name:{width}}  {share:6.1%}  {f'{value:+.2f}' if tried else '    -'}"
+        for name, share, tried, value in moves
+    ]
+    return [f"{head}, value {found.value[0]:+.2f}", f"  {'move':{width}}  policy  value", *rows]
 
 
 def name_of(terminal: Terminal, state: State, action: int) -> str:
