@@ -86,6 +86,13 @@ class BoundSearch {
     search_->begin_worlds(roots, {weight, weight + count});
   }
 
+  void believe(In<f32> weights) {
+    constexpr Call call("Search.believe");
+    const int each = belief_size(rules_);
+    call.demand(each > 0, "the game takes no belief");
+    search_->believe(call.take(weights, "weights", search_->roots * each));
+  }
+
   i64 select() {
     constexpr Call call("Search.select");
     call.demand(search_->roots > 0, "no search has begun");
@@ -226,6 +233,7 @@ void bind_search(nb::module_& m) {
       .def("begin_state", &BoundSearch::begin_state, "state"_a, "row"_a, "simulations"_a,
            "keep"_a = false)
       .def("begin_worlds", &BoundSearch::begin_worlds, "worlds"_a, "row"_a, "weights"_a)
+      .def("believe", &BoundSearch::believe, "weights"_a)
       .def("select", &BoundSearch::select, "Select leaves; return the number of rows to evaluate.")
       .def("expand", &BoundSearch::expand, "policy"_a, "value"_a)
       .def("results", &BoundSearch::results, "policy"_a, "visits"_a, "q"_a, "value"_a, "chosen"_a,

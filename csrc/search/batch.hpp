@@ -39,6 +39,9 @@ class AnySearch {
   virtual void begin_worlds(const std::vector<SearchRoot>&, const std::vector<f64>&) {
     raise(ConfigError("trees have no worlds"));
   }
+  // Takes log-weights of what is hidden [roots, belief_size], by which worlds are drawn. After the
+  // rows of the roots were selected.
+  virtual void believe(const f32*) { raise(ConfigError("trees have no worlds")); }
   // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
   // simulations are made.
   virtual i64 select() = 0;

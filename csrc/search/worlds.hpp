@@ -2,9 +2,11 @@
 // the rows of all of them in one batch. Host only.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "core/resample.hpp"
 #include "search/batch.hpp"
 #include "search/playout.hpp"
 
@@ -21,7 +23,8 @@ class WorldsSearch final : public ThreadedSearch {
         options_(options),
         seed_(seed ^ kSearchSeed),
         slots_(slots_of(options.playouts, most_roots)),
-        extra_bytes_(extra_bytes<G>(config)) {
+        extra_bytes_(extra_bytes<G>(config)),
+        belief_size_(belief_size<G>(config)) {
     const Shape shape = G::shape(config);
     row_bytes = shape.obs_bytes;
     head_width = choices = shape.actions;
@@ -29,6 +32,7 @@ class WorldsSearch final : public ThreadedSearch {
     obs = Array<u8>(max_rows * row_bytes);
     root_ = Array<WorldRoot<G>>(most_roots);
     world_ = Array<World>(most_roots);
+    belief_ = Array<f32>(most_roots * belief_size_);
     extra_ = Array<u8>(most_roots * extra_bytes_);
     action_ = Array<i32>(most_roots * kWidth);
     logit_ = Array<f32>(most_roots * kWidth);
@@ -44,7 +48,13 @@ class WorldsSearch final : public ThreadedSearch {
     const i64 extra = extra_bytes<G>(config), row = G::shape(config).obs_bytes;
     const i64 slot = i64{sizeof(Playout<G>)} + extra + G::kRows * row;
     return i64{sizeof(WorldRoot<G>) + sizeof(World)} + extra + kWidth * i64{8} +
-           slots_of(options.playouts, roots) * slot + options.playouts * i64{9};
+           slots_of(options.playouts, roots) * slot + options.playouts * i64{9} +
+           belief_size<G>(config) * i64{sizeof(f32)};
+  }
+
+  void believe(const f32* weights) override {
+    std::copy_n(weights, roots * belief_size_, belief_.data());
+    believes_ = true;
   }
 
   void begin(const std::vector<SearchRoot>& given, bool) override {
@@ -151,6 +161,7 @@ class WorldsSearch final : public ThreadedSearch {
 
   void take(const std::vector<SearchRoot>& given) {
     roots = static_cast<i64>(given.size());
+    believes_ = false;
     setting_ = *static_cast<const Setting<G>*>(given[0].setting);
     setting_.seed = seed_;
     setting_.starts.count = 0;
@@ -191,7 +202,8 @@ class WorldsSearch final : public ThreadedSearch {
     env = root.env;
     env.episode = episode_of(root, number + 1);
     Rng draws(~seed_, root.game, env.episode, Stream::kChance);  // as State::resample_hidden
-    if constexpr (kResamples<G>) env.game.resample_hidden(setting_.config, root.seat, draws);
+    const f32* belief = believes_ ? &belief_[(&root - root_.data()) * belief_size_] : nullptr;
+    resample_hidden(env.game, setting_.config, root.seat, draws, belief);
   }
 
   // The world of a playout; those of one world follow each other.
@@ -382,13 +394,14 @@ class WorldsSearch final : public ThreadedSearch {
   WorldsOptions options_;
   u64 seed_;
   i64 slots_;
-  int extra_bytes_;
+  int extra_bytes_, belief_size_;
+  bool believes_ = false;
   Setting<G> setting_{};
   Array<WorldRoot<G>> root_;
   Array<World> world_;  // the last one of each root
   Array<u8> extra_, playout_extra_;
   Array<i32> action_, candidate_;  // legal actions; indices of those that are tried
-  Array<f32> logit_;
+  Array<f32> logit_, belief_;      // of actions; of what is hidden, by root
   Array<Playout<G>> playout_;
   Array<f64> total_;  // returns of all playouts
   Array<u8> ended_;

@@ -116,6 +116,8 @@ class Search:
 
     def begin_worlds(self, worlds: Sequence[State], row: int, weights: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)]) -> None: ...
 
+    def believe(self, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
+
     def select(self) -> int:
         """Select leaves; return the number of rows to evaluate."""
 

@@ -14,6 +14,10 @@ from reference.search import fixed_evaluator
 from reference.worlds import Options, Worlds, exact_returns, mirror_step
 from search.test_reference import Case
 from sparring import ConfigError, Pool, Rules, State, new_state
+from sparring.config import NetConfig
+from sparring.nets.make import make_net
+from sparring.nets.net import check_hidden
+from sparring.nets.policy import Policy
 from sparring.search.budget import Budget
 from sparring.search.search import Found, Search, SearchConfig
 from sparring.search.worlds import WorldsConfig
@@ -281,3 +285,37 @@ def test_worlds_in_which_another_seat_decides_are_refused() -> None:
     calm = new_state("leduc_poker")
     with pytest.raises(ValueError, match="other actions are legal in a world"):
         fast(calm.rules, Options()).from_worlds([calm, other])
+
+
+def test_worlds_are_drawn_by_a_belief() -> None:
+    state, rules = new_state("kuhn_poker", seed=0), Rules("kuhn_poker")
+    assert "seat 0: Q" in str(state)
+
+    def all_bet(obs: Any) -> Any:
+        return np.tile(np.float32([0, 30]), (len(obs), 1)), np.zeros(len(obs), np.float32)
+
+    def returns(belief: list[float] | None) -> list[float]:
+        def believe(obs: Any) -> Any:
+            return np.tile(np.float32(belief), (len(obs), 1))
+
+        given: dict[str, Any] = {} if belief is None else {"believe": believe}
+        search = Search(rules, all_bet, Budget(64), config=SearchConfig(), **given)
+        return search.from_state(state).q[0].tolist()
+
+    assert returns([0, -12, -12]) == [2, 2]  # a jack: both bet, and the queen wins
+    assert returns([-12, -12, 0]) == [-2, -2]
+    assert -2 < returns(None)[1] < 2
+
+
+def test_a_policy_believes_what_its_head_predicts() -> None:
+    rules = Rules("leduc_poker")
+    usual = {"policy": rules.actions, "value": 1}
+    for extra in ({}, {"hidden": check_hidden(rules).width}):
+        net = make_net(rules, NetConfig(hidden=(8,)), heads={**usual, **extra})
+        policy = Policy(rules, net)
+        assert (policy.search().believe is not None) == bool(extra)
+        uniform = SearchConfig(worlds=WorldsConfig(belief=False))
+        assert policy.search(config=uniform).believe is None
+    trees = Search(Rules("connect_four"), fixed_evaluator(7), Budget(4))
+    with pytest.raises(ValueError, match="takes no belief"):
+        trees.native.believe(np.zeros((1, 6), np.float32))

@@ -25,6 +25,7 @@ from sparring.nets.net import HIDDEN, POLICY, VALUE, HeadOutputs, Net, check_hid
 from sparring.nets.roots import Roots, roots_in
 from sparring.nets.searching import (
     SearchCache,
+    belief_of,
     check_budget,
     check_searchable,
     config_of,
@@ -166,8 +167,11 @@ class Policy:
         squash = self.net.config.squash
         budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
         evaluate = evaluator_of(self, options.get("threads", 1))
+        rules = rules or self.rules
         options = {"config": config_of(self), **options}
-        return make_search(rules or self.rules, evaluate, budget, squash=squash, **options)
+        if believe := belief_of(self, rules, options["config"]):
+            options["believe"] = believe
+        return make_search(rules, evaluate, budget, squash=squash, **options)
 
     @property
     def memory_bytes(self) -> int:

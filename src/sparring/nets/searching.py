@@ -19,7 +19,7 @@ from sparring.games.seeds import derive_seed
 from sparring.games.state import State
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_by_role
-from sparring.nets.net import POLICY, HeadOutputs, Net
+from sparring.nets.net import HIDDEN, POLICY, HeadOutputs, Net
 from sparring.nets.roots import Roots
 from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
@@ -37,6 +37,9 @@ from sparring.search.search import (
     trees_for,
 )
 from sparring.search.worlds import WorldsConfig, check_worlds, uses_worlds
+
+Believe = Callable[[npt.NDArray[np.uint8]], Any]
+"""Takes rows; returns log-probabilities of what is hidden from them."""
 
 
 class Searcher(Protocol):
@@ -61,6 +64,9 @@ class Searcher(Protocol):
 
     def heads(self, obs: npt.NDArray[np.uint8]) -> HeadOutputs:
         """Return the network's outputs for rows, by head."""
+
+    def belief(self, obs: npt.NDArray[np.uint8]) -> Any:
+        """Return log-probabilities of what is hidden from each row's seat, None without a head."""
 
     def search(self, rules: Rules | None = None, **options: Any) -> Search:
         """Return a search whose leaves this policy's network evaluates."""
@@ -144,6 +150,12 @@ def make_search(rules: Rules, evaluate: Evaluate, budget: Budget, **options: Any
     if isinstance(rules, CustomRules):
         return EnvironmentSearch(rules, evaluate, budget, **options)
     return Search(rules, evaluate, budget, **options)
+
+
+def belief_of(policy: Searcher, rules: Rules, config: SearchConfig) -> Believe | None:
+    """Return the function that tells what a seat believes of hidden cards; None: it has none."""
+    known = HIDDEN in policy.net.heads and not is_custom(rules) and rules.native.belief_size
+    return policy.belief if known and config.worlds.belief else None
 
 
 def check_budget(rules: Rules, budget: Budget) -> None:

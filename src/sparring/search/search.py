@@ -109,6 +109,7 @@ class Search:
         noise: bool = False,
         config: SearchConfig | None = None,
         phases: Timing | None = None,
+        believe: Callable[[Bytes], Floats] | None = None,
         open_cards: bool = False,
     ) -> None:
         """Allocate the trees.
@@ -117,6 +118,8 @@ class Search:
         squash: continuous actions pass through tanh.
         noise: Gumbel noise at the root: actions are sampled from the improved policy.
         phases: gets the seconds of the stages select, evaluate and settle.
+        believe: takes rows, returns log-probabilities of what is hidden from them, by which worlds
+            are drawn where cards are hidden. Left out, they are drawn uniformly.
         open_cards: search a game that hides cards as if all saw everything; for tests.
         """
         self.rules, self.evaluate, self.budget = rules, evaluate, budget
@@ -125,6 +128,7 @@ class Search:
         nodes = budget.simulations + 1 if budget.simulations else TIMED_NODES // trees
         self.max_simulations = max(nodes, 2) - 1
         worlds = uses_worlds(rules) and not open_cards
+        self.believe = believe if worlds else None
         check_memory(rules, self.max_simulations, trees, self.config, worlds=worlds)
         if worlds:
             check_worlds(rules, budget)
@@ -239,8 +243,11 @@ class Search:
 
     def _grow(self, stop: float) -> None:
         """Make simulations, until a time of the clock at the latest."""
-        obs = self.native.obs
+        obs, believe = self.native.obs, self.believe
         while rows := self._select():
+            if believe:  # the first rows are those of the roots
+                self.native.believe(believe(obs[:rows]))
+                believe = None
             self._settle(*self._evaluate(obs[:rows]))
             if self.halted or time.monotonic() > stop:
                 return

@@ -37,6 +37,8 @@ class WorldsConfig:
     caution: float = 1.0
     """How much smaller the step is by the standard error of the returns: 1 / (1 / eta + caution *
     error). 0: not at all."""
+    belief: bool = True
+    """Whether worlds are drawn by the policy's `hidden` head, if it has one; else uniformly."""
     unit: float = 1.0
     """A unit of return, in rewards; a policy gives the scale of its values."""
 
