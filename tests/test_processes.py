@@ -204,7 +204,8 @@ def test_it_ends_with_whoever_has_it(module: str) -> None:
 
 
 PROGRAM = """
-import sys
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 from sparring.messages import Message
 from sparring.processes import Child
 child = Child("a_child")

@@ -144,7 +144,8 @@ def test_what_was_played_is_kept_when_a_match_is_interrupted() -> None:
         if games == 3:
             raise KeyboardInterrupt
 
-    match = play_match("random", Rules("shogi"), EvalConfig("random", engine=FAKE), interrupt)
+    config = EvalConfig("random", engine=FAKE, opening_plies=0)
+    match = play_match("random", Rules("shogi", {"max_plies": 4}), config, interrupt)
     assert (match.result.games, match.stopped) == (3, "interrupted")
 
 
