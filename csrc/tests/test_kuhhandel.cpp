@@ -290,7 +290,8 @@ void resampled_games_go_on() {
     const std::vector<f32> unpaid(kPartCount<KuhhandelGame> * KuhhandelGame::kRoles);
     State<KuhhandelGame> state(config, static_cast<u64>(round), 0, false, unpaid);
     while (!state.terminated() && !state.truncated()) {
-      if (rng.below(4) == 0) state.resample_hidden(rng.below(config.num_players), rng.next());
+      if (rng.below(4) == 0)
+        state.resample_hidden(rng.below(config.num_players), rng.next(), nullptr);
       const std::vector<int> legal = state.legal(0);
       CHECK(!legal.empty());
       const i32 action = legal[static_cast<size_t>(rng.below(static_cast<int>(legal.size())))];
