@@ -76,6 +76,9 @@ class SearchCalls:
         states = [self.thing("State") for _ in range(int(self.lots.integers(1, 4)))]
         return [states, 0, np.ones(len(states))]
 
+    def of_search_believe(self) -> Any:
+        return [np.zeros((1, int(self.lots.integers(1, 7))), np.float32)]
+
     def of_search_expand(self) -> Any:
         rows = int(self.lots.integers(5))
         return self.evaluation(self.kept["Search"], rows)
