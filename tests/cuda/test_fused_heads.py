@@ -370,7 +370,7 @@ def test_layers_of_their_own_learn() -> None:
 @pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
 def test_what_others_do_next_is_that_of_a_cpu(game: str) -> None:
     ppo = with_heads(HeadsConfig(opponents=ONE), game=game)
-    reports = [ppo.iterate(0.0)[0].stats for _ in range(3)]
+    reports = [ppo.iterate(0.0)[0].stats for _ in range(30)]
     ppo.playing.play()
     (term,) = ppo.terms
     term.fill()

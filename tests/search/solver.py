@@ -5,8 +5,9 @@
 A position is what a game of so many plies has come to, between players who are careful by a share
 of their moves, drawn by seeds of its own. The file has 1,000 of plies 0 to 30 that differ in more
 than a reflection, and in which some move gives value away: the same number of each ply, but fewer
-of the early ones, where solving takes longest (`EARLY`). With --early it has their share of them
-too, or all that exist. On one core of 2.5 GHz a position with all of its moves takes 90 seconds at
+of the early ones, where solving takes longest (`EARLY`), and where most positions are openings of
+the preset's training, of which none is in the file. With --early it has their share of them too, or
+all that exist. On one core of 2.5 GHz a position with all of its moves takes 90 seconds at
 ply 0, 5 at ply 4, 2 at ply 5 and 1 at ply 7. With --keep, what was solved is appended to a file and
 not solved again.
 """
@@ -22,10 +23,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from search.positions import FILE, Position, line_of, read_line, text_of
-from sparring import Rules, new_state
+from sparring import Rules, State, new_state
+from sparring.games.connect_four.preset import PRESET
+from sparring.games.starts import SavedPosition, read_starts, saved_position
 
 RULES = Rules("connect_four")
 CSRC = Path(__file__).parents[2] / "csrc"
@@ -116,6 +120,28 @@ def board_of(moves: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return min(board, board[::-1])
 
 
+@cache
+def openings() -> frozenset[SavedPosition]:
+    """Return the positions where the preset's training begins, but for the empty board."""
+    starts = read_starts(RULES, PRESET["starts"])
+    return frozenset(
+        start.position for start in starts if isinstance(start.position, SavedPosition)
+    )
+
+
+def is_opening(moves: tuple[int, ...]) -> bool:
+    """Return whether a position or its reflection is where training begins."""
+    reflected = tuple(6 - column for column in moves)
+    return any(saved_position(state_of(each)) in openings() for each in (moves, reflected))
+
+
+def state_of(moves: tuple[int, ...]) -> State:
+    state = new_state(RULES)
+    for move in moves:
+        state.apply(move)
+    return state
+
+
 def drawn(plies: int, tries: int = 2000) -> Iterator[tuple[int, ...]]:
     """Yield different positions of a ply, until so many games in a row bring nothing new."""
     rng, seen, failed = random.Random(plies), set(), 0
@@ -130,7 +156,7 @@ def drawn(plies: int, tries: int = 2000) -> Iterator[tuple[int, ...]]:
 
 def chosen(plies: int, count: int, solver: Solver) -> list[Position]:
     """Return the first positions of a ply that tell moves apart: the same for any threads."""
-    source, found = drawn(plies), []
+    source, found = itertools.filterfalse(is_opening, drawn(plies)), list[Position]()
     while some := list(itertools.islice(source, count - len(found))):
         found += [position for position in solver.solve_all(some) if position.tells]
         print(f"ply {plies}: {len(found)} of {count}", file=sys.stderr)

@@ -4,8 +4,8 @@ from typing import Any
 
 PRESET: dict[str, Any] = {
     "opponents": ("self=3", "past=1"),
-    # Three, so that no opening is among the solved positions of the tests, which begin at ply 4.
-    "starts": ("usual=1", "random:3=1"),
+    # No solved position of the tests is among these openings.
+    "starts": ("usual=1", "random:14=8"),
     "net": {"hidden": (256, 256)},
     "collect": {"games": 512, "steps": 32, "mirror": True},
     "ppo": {
