@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from sparring.nets.policy import Policy
 from sparring.store import checkpoint
 from sparring.training.records.comparison import compare
 from sparring.training.records.comparison_report import described, notes
-from sparring.training.records.exploited import Exploited, add_exploited
+from sparring.training.records.exploited import Exploited, add_exploited, read_exploited
 from sparring.training.records.overview import Overview
 
 LRS = {"slow": 1e-4, "fast": 1e-2}
@@ -251,6 +252,14 @@ def test_the_loss_to_responses_stands_beside_the_strength(
     for path in runs:
         add_exploited(path, exact)
     assert "exploitability of the strongest response, exact" in str(notes(compare(runs)))
+
+
+def test_commands_that_end_at_once_keep_all_that_they_measured(tmp_path: Path) -> None:
+    one = Exploited(5, "sampled", "score", 0.5, 0.4, 0.6, "own", True)
+    measured = [replace(one, seed=seed) for seed in range(24)]
+    with ThreadPoolExecutor(8) as several:
+        assert all(several.map(lambda each: add_exploited(tmp_path, each), measured))
+    assert sorted(each.seed for each in read_exploited(tmp_path)) == list(range(24))
 
 
 def test_what_was_exploited_before_is_damaged_or_old(tmp_path: Path) -> None:
