@@ -1,13 +1,16 @@
 """Games whose perfect play is known: does training come near it, alone and in a league?
 
     python benchmarks/yardsticks.py [GAME ...] [--variants V ...] [--decisions N] [--seeds K]
+    python benchmarks/yardsticks.py --stored FILE --plot curves.png
 
-Rock-paper-scissors (a test game of development installs), Kuhn poker and Leduc poker are trained by
-plain self-play, by meeting itself and everybody of the past alike, and by self-play with a magnet,
-by turns; `annealed` is the last one without its magnet. `critic` is `annealed`, `magnet, critic` is
-`magnet`, with a critic that sees what is hidden. Measured is the exact exploitability
-(NashConv / 2) of the last policy, and of the mixture of all snapshots, one of which is drawn once
-per game. Plain self-play has snapshots at the same decisions.
+Rock-paper-scissors (a test game of development installs) and the small games with hidden cards are
+trained by self-play. `plain` has the clip of 0.2 and the constant learning rate that are usual in
+PPO, `league` meets itself and everybody of the past alike with the same settings. `small steps` is
+the preset: a clip of 0.02, and a learning rate that falls to 0. `magnet` adds a magnet to it, or in
+Kuhn poker has one in place of the entropy bonus; `critic` adds a critic that sees what is hidden.
+Measured is the exact exploitability (NashConv / seats) of the last policy, and of the mixture of
+snapshots of the second half, one of which is drawn once per game. All have snapshots at the same
+decisions.
 """
 
 from __future__ import annotations
@@ -26,51 +29,56 @@ from sparring.nets.policy import Policy
 from sparring.proof.exploitability import Tree, exploitability, mixture_exploitability
 from sparring.training.callbacks import CallbackRun
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "rock_paper_scissors": {
-        "net": {"hidden": (16,)},
-        "collect": {"games": 256, "steps": 8},
-        "ppo": {"epochs": 2, "minibatch": 1024, "lr": 3e-3, "entropy": 0.0, "target_kl": 0.0},
-    },
-    "kuhn_poker": {"ppo": {"lr": 2e-3, "entropy": 0.05, "target_kl": 0.0}},
-    "leduc_poker": {"ppo": {"lr": 2e-3, "entropy": 0.05, "target_kl": 0.0}},
+LARGE_GAMES = ("phantom_tic_tac_toe", "dark_hex")
+"""Where a measurement takes seconds, and mixtures would need a tree that is too large."""
+GAMES = (
+    *("rock_paper_scissors", "kuhn_poker", "kuhn_poker_3", "leduc_poker", "liars_dice"),
+    *("goofspiel", *LARGE_GAMES),
+)
+DECISIONS = {"rock_paper_scissors": 1_500_000, "kuhn_poker": 6_000_000, "leduc_poker": 20_000_000}
+MOST = 10_000_000
+"""Decisions in the other games."""
+WITHOUT_PRESET: dict[str, Any] = {
+    "net": {"hidden": (16,)},
+    "collect": {"games": 256, "steps": 8},
+    "ppo": {"epochs": 2, "minibatch": 1024, "lr": 3e-3, "entropy": 0.0, "target_kl": 0.0},
 }
-DECISIONS = {"rock_paper_scissors": 1_500_000, "kuhn_poker": 6_000_000, "leduc_poker": 6_000_000}
+"""Settings of rock-paper-scissors."""
+USUAL: dict[str, Any] = {"lr": 2e-3, "entropy": 0.05, "clip": 0.2, "target_kl": 0.0}
+"""What `plain` and `league` change of a preset."""
+MAGNET: dict[str, Any] = {"magnet": 0.05, "magnet_period": 200}
+KUHN_MAGNET: dict[str, Any] = {
+    **{"lr": "0%:2e-3,100%:0", "entropy": 0.0, "clip": 0.05, "target_kl": 0.0},
+    **{"magnet": 0.4, "magnet_period": 20},
+}
 SNAPSHOTS = 120
 """In a run."""
 POINTS = 12
 """Of a curve."""
+TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+LEAGUE: dict[str, Any] = {
+    "opponents": ("self=1", "past=1"),
+    "league": {"sampling": "uniform", "slots": 128},
+}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "plain": {"opponents": ("self=1",)},
-    "league": {"opponents": ("self=1", "past=1"), "league": {"sampling": "uniform", "slots": 128}},
-    "annealed": {"opponents": ("self=1",)},
-    "magnet": {"opponents": ("self=1",)},
-    "critic": {"opponents": ("self=1",), "net": {"critic": "full"}},
-    "magnet, critic": {"opponents": ("self=1",), "net": {"critic": "full"}},
-}
-ANNEALED: dict[str, dict[str, Any]] = {
-    "rock_paper_scissors": {"ppo": {"lr": "0%:3e-3,100%:0"}},
-    "kuhn_poker": {
-        "collect": {"games": 128},
-        "ppo": {"minibatch": 1024, "lr": "0%:2e-3,100%:0", "entropy": 0.0},
-    },
-    "leduc_poker": {"ppo": {"lr": "0%:1e-3,100%:0", "entropy": 0.1}},
-}
-"""Settings of the last four variants that differ."""
-MAGNETS: dict[str, dict[str, Any]] = {
-    "rock_paper_scissors": {"magnet": 0.5, "magnet_period": 20},
-    "kuhn_poker": {"magnet": 0.4, "magnet_period": 20},
-    "leduc_poker": {"magnet": 0.5, "magnet_period": 10},
+    "plain": {"ppo": USUAL},
+    "league": {"ppo": USUAL, **LEAGUE},
+    "small steps": {},
+    "magnet": {"ppo": MAGNET},
+    "critic": {"net": {"critic": "full"}},
 }
 
 
 def settings_of(game: str, variant: str) -> dict[str, Any]:
     """Settings of a run."""
-    settings = {**SETTINGS[game], **VARIANTS[variant]}
-    if variant not in ("plain", "league"):
-        changed = ANNEALED[game]
-        magnet = MAGNETS[game] if variant.startswith("magnet") else {}
-        settings |= {**changed, "ppo": {**settings["ppo"], **changed["ppo"], **magnet}}
+    settings = {"opponents": ("self=1",), **VARIANTS[variant]}
+    if game.startswith("kuhn") and variant == "magnet":
+        settings["ppo"] = KUHN_MAGNET
+    if game == "rock_paper_scissors":
+        small = {"lr": "0%:3e-3,100%:0", "clip": 0.02}
+        usual = variant in ("plain", "league")
+        ppo = {**WITHOUT_PRESET["ppo"], **({} if usual else small | settings.get("ppo", {}))}
+        settings |= {**WITHOUT_PRESET, "ppo": ppo}
     return settings
 
 
@@ -78,16 +86,19 @@ def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> d
     """Train once; returns the curve of exploitability."""
     settings = settings_of(game, variant)
     every = decisions // SNAPSHOTS
-    if variant == "league":
+    if "league" in settings:
         settings["league"] = {**settings["league"], "every_decisions": every}
-    tree, kept, curve = Tree(sparring.Rules(game)), [], []
+    points = POINTS if game not in LARGE_GAMES else 2
+    tree = Tree(sparring.Rules(game))
+    kept: list[Policy] = []
+    curve: list[dict[str, float | None]] = []
 
     def look(watched: CallbackRun) -> None:
         made = watched.status.decisions
         if made < (len(kept) + 1) * every:
             return
         kept.append(watched.policy())
-        if len(kept) % (SNAPSHOTS // POINTS) == 0:
+        if len(kept) % (SNAPSHOTS // points) == 0:
             curve.append(point(tree, kept, made))
 
     sparring.train(
@@ -110,29 +121,73 @@ def measure(game: str, variant: str, decisions: int, seed: int, runs: Path) -> d
     return found
 
 
-def point(tree: Tree, kept: list[Policy], decisions: int) -> dict[str, float]:
-    """The last policy, and all of them in a mixture."""
+def point(tree: Tree, kept: list[Policy], decisions: int) -> dict[str, float | None]:
+    """The last policy, and those of the second half in a mixture."""
     last = exploitability(tree, kept[-1].probabilities).exploitability
-    members = [policy.probabilities for policy in kept]
-    mixed = mixture_exploitability(tree, members, [1.0] * len(kept)).exploitability
-    return {"decisions": decisions, "last": round(last, 4), "mixture": round(mixed, 4)}
+    found = {"decisions": decisions, "last": round(last, 4), "mixture": None}
+    if tree.rules.name not in LARGE_GAMES:
+        members = [policy.probabilities for policy in kept[len(kept) // 2 :]]
+        mixed = mixture_exploitability(tree, members, [1.0] * len(members)).exploitability
+        found["mixture"] = round(mixed, 4)
+    return found
+
+
+def draw(runs: list[dict[str, Any]], path: Path) -> None:
+    """Draw a panel per game with a line per run: the exploitability of the last policy."""
+    import matplotlib.pyplot as plt
+
+    games = list(dict.fromkeys(run["game"] for run in runs))
+    columns = min(len(games), 4)
+    rows = -(-len(games) // columns)
+    figure, panels = plt.subplots(
+        rows, columns, figsize=(3.2 * columns, 2.6 * rows), squeeze=False, layout="constrained"
+    )
+    colors = dict(
+        zip(VARIANTS, ("#999999", "#8c564b", "#1f77b4", "#2ca02c", "#d62728"), strict=True)
+    )
+    drawn = {}
+    for panel, game in zip(panels.flat, games, strict=False):
+        for run in (run for run in runs if run["game"] == game):
+            made = [at["decisions"] / 1e6 for at in run["curve"]]
+            last = [at["last"] for at in run["curve"]]
+            (line,) = panel.plot(made, last, ".-", color=colors[run["variant"]], lw=1, ms=3)
+            drawn.setdefault(run["variant"], line)
+        panel.set_yscale("log")
+        limits = panel.get_ylim()
+        panel.set_yticks(TICKS, map(str, TICKS))
+        panel.set_yticks([], minor=True)
+        panel.set_ylim(limits)
+        panel.set_title(game.replace("_", " "), fontsize=9)
+        panel.set_xlabel("million decisions", fontsize=8)
+        panel.tick_params(labelsize=7)
+    for panel in panels.flat[len(games) :]:
+        panel.axis("off")
+    panels.flat[-1].legend(drawn.values(), drawn, loc="center", fontsize=8)
+    figure.supylabel("exploitability of the last policy", fontsize=9)
+    figure.savefig(path, dpi=80)
 
 
 def main() -> None:
     """Train everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("games", nargs="*", default=list(SETTINGS))
+    parser.add_argument("games", nargs="*", default=list(GAMES))
     parser.add_argument("--variants", nargs="*", default=list(VARIANTS))
     parser.add_argument("--decisions", type=float, default=0)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", default="")
+    parser.add_argument("--plot", type=Path, help="a picture of all curves")
+    parser.add_argument("--stored", type=Path, help="do not measure: a file that --out wrote")
     options = parser.parse_args()
+    if options.stored:
+        draw(json.loads(options.stored.read_text())["runs"], options.plot)
+        return
     found = []
     for game in options.games:
-        for seed in range(options.seeds):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             for variant in options.variants:
                 with tempfile.TemporaryDirectory() as runs:
-                    made = int(options.decisions) or DECISIONS[game]
+                    made = int(options.decisions) or DECISIONS.get(game, MOST)
                     one = measure(game, variant, made, seed, Path(runs))
                 found.append(one)
                 end = one["curve"][-1]
@@ -140,6 +195,8 @@ def main() -> None:
     report = {"command": "yardsticks", "machine": machine_info(), "runs": found}
     if options.out:
         Path(options.out).write_text(json.dumps(report, indent=1) + "\n")
+    if options.plot:
+        draw(found, options.plot)
 
 
 if __name__ == "__main__":

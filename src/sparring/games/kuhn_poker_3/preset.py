@@ -1,17 +1,6 @@
 """Default training settings of Kuhn poker for three."""
 
-from typing import Any
+from sparring.games.small_steps import gpu_preset, preset
 
-PRESET: dict[str, Any] = {
-    "minutes": 0.5,
-    "opponents": ("self=1",),
-    "net": {"hidden": (64, 64)},
-    "collect": {"games": 512, "steps": 32},
-    "ppo": {"epochs": 4, "minibatch": 2048, "lr": "0%:2e-3,100%:1e-4", "entropy": 0.05},
-}
-GPU_PRESET: dict[str, Any] = {
-    "net": {"hidden": (64, 64)},
-    "collect": {"games": 2048},
-    "ppo": {"minibatch": 8192},
-}
-"""Further settings with the network on a GPU."""
+PRESET = preset(minutes=0.5, hidden=(64, 64))
+GPU_PRESET = gpu_preset(hidden=(64, 64))

@@ -1,0 +1,30 @@
+"""Training settings of the small games with hidden cards, whose perfect play is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def preset(minutes: float, hidden: tuple[int, ...]) -> dict[str, Any]:
+    """Return the settings: small steps, a fixed entropy bonus, a rate that falls to 0.
+
+    With the usual clip of 0.2 policies cycle, and the last one is exploited (docs/league.md).
+    """
+    return {
+        "minutes": minutes,
+        "opponents": ("self=1",),
+        "net": {"hidden": hidden},
+        "collect": {"games": 512, "steps": 32},
+        "ppo": {
+            "epochs": 4,
+            "minibatch": 2048,
+            "lr": "0%:1e-3,100%:0",
+            "entropy": 0.05,
+            "clip": 0.02,
+        },
+    }
+
+
+def gpu_preset(hidden: tuple[int, ...]) -> dict[str, Any]:
+    """Return further settings with the network on a GPU."""
+    return {"net": {"hidden": hidden}, "collect": {"games": 2048}, "ppo": {"minibatch": 8192}}
