@@ -55,6 +55,7 @@ SNAPSHOTS = 120
 """In a run."""
 POINTS = 12
 """Of a curve."""
+COLORS = {"plain": "gray", "league": "brown", "small steps": "C0", "magnet": "C2", "critic": "C3"}
 TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 LEAGUE: dict[str, Any] = {
     "opponents": ("self=1", "past=1"),
@@ -78,7 +79,8 @@ def settings_of(game: str, variant: str) -> dict[str, Any]:
         small = {"lr": "0%:3e-3,100%:0", "clip": 0.02}
         usual = variant in ("plain", "league")
         ppo = {**WITHOUT_PRESET["ppo"], **({} if usual else small | settings.get("ppo", {}))}
-        settings |= {**WITHOUT_PRESET, "ppo": ppo}
+        net = {**WITHOUT_PRESET["net"], **settings.get("net", {})}
+        settings |= {**WITHOUT_PRESET, "net": net, "ppo": ppo}
     return settings
 
 
@@ -142,15 +144,12 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     figure, panels = plt.subplots(
         rows, columns, figsize=(3.2 * columns, 2.6 * rows), squeeze=False, layout="constrained"
     )
-    colors = dict(
-        zip(VARIANTS, ("#999999", "#8c564b", "#1f77b4", "#2ca02c", "#d62728"), strict=True)
-    )
     drawn = {}
     for panel, game in zip(panels.flat, games, strict=False):
         for run in (run for run in runs if run["game"] == game):
             made = [at["decisions"] / 1e6 for at in run["curve"]]
             last = [at["last"] for at in run["curve"]]
-            (line,) = panel.plot(made, last, ".-", color=colors[run["variant"]], lw=1, ms=3)
+            (line,) = panel.plot(made, last, ".-", color=COLORS[run["variant"]], lw=1, ms=3)
             drawn.setdefault(run["variant"], line)
         panel.set_yscale("log")
         limits = panel.get_ylim()
@@ -162,7 +161,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         panel.tick_params(labelsize=7)
     for panel in panels.flat[len(games) :]:
         panel.axis("off")
-    panels.flat[-1].legend(drawn.values(), drawn, loc="center", fontsize=8)
+    figure.legend(drawn.values(), drawn, loc="outside upper right", ncols=len(drawn), fontsize=8)
     figure.supylabel("exploitability of the last policy", fontsize=9)
     figure.savefig(path, dpi=80)
 
@@ -170,22 +169,27 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
 def main() -> None:
     """Train everything and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("games", nargs="*", default=list(GAMES))
-    parser.add_argument("--variants", nargs="*", default=list(VARIANTS))
+    parser.add_argument("games", nargs="*", help=f"of {', '.join(GAMES)}; left out: all")
+    parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--decisions", type=float, default=0)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", default="")
     parser.add_argument("--plot", type=Path, help="a picture of all curves")
     parser.add_argument("--stored", type=Path, help="do not measure: a file that --out wrote")
     options = parser.parse_args()
+    if unknown := set(options.games) - set(GAMES):
+        parser.error(f"no yardstick {', '.join(unknown)}; give some of {', '.join(GAMES)}")
     if options.stored:
+        if not (options.plot and options.stored.is_file()):
+            parser.error("--stored needs a file that --out wrote, and --plot a picture's name")
         draw(json.loads(options.stored.read_text())["runs"], options.plot)
         return
     found = []
-    for game in options.games:
-        for seed in range(options.first_seed, options.first_seed + options.seeds):
+    for game in options.games or GAMES:
+        for seed in range(options.seeds):
             for variant in options.variants:
+                if variant == "critic" and not sparring.Rules(game).hides:
+                    continue
                 with tempfile.TemporaryDirectory() as runs:
                     made = int(options.decisions) or DECISIONS.get(game, MOST)
                     one = measure(game, variant, made, seed, Path(runs))

@@ -8,7 +8,7 @@ away.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -38,10 +38,15 @@ class Position:
 
     def state(self) -> State:
         """Return a new state with the position."""
-        state = new_state(rules_of(self.game))
-        for move in self.moves:
-            state.apply(move)
-        return state
+        return state_after(self.game, self.moves)
+
+
+def state_after(game: str, moves: Iterable[int]) -> State:
+    """Return a new state after these moves."""
+    state = new_state(rules_of(game))
+    for move in moves:
+        state.apply(move)
+    return state
 
 
 @cache

@@ -26,10 +26,10 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from search.positions import FILE, Position, line_of, read_line, text_of
-from sparring import Rules, State, new_state
+from search.positions import FILE, Position, line_of, read_line, state_after, text_of
+from sparring import Rules, new_state
 from sparring.games.connect_four.preset import PRESET
-from sparring.games.starts import SavedPosition, read_starts, saved_position
+from sparring.games.starts import read_starts, saved_position
 
 RULES = Rules("connect_four")
 CSRC = Path(__file__).parents[2] / "csrc"
@@ -121,25 +121,16 @@ def board_of(moves: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def openings() -> frozenset[SavedPosition]:
-    """Return the positions where the preset's training begins, but for the empty board."""
-    starts = read_starts(RULES, PRESET["starts"])
-    return frozenset(
-        start.position for start in starts if isinstance(start.position, SavedPosition)
-    )
+def openings() -> frozenset[object]:
+    """Return the positions where the preset's training begins; the empty board is None."""
+    return frozenset(start.position for start in read_starts(RULES, PRESET["starts"]))
 
 
 def is_opening(moves: tuple[int, ...]) -> bool:
     """Return whether a position or its reflection is where training begins."""
     reflected = tuple(6 - column for column in moves)
-    return any(saved_position(state_of(each)) in openings() for each in (moves, reflected))
-
-
-def state_of(moves: tuple[int, ...]) -> State:
-    state = new_state(RULES)
-    for move in moves:
-        state.apply(move)
-    return state
+    states = (state_after(RULES.name, each) for each in (moves, reflected))
+    return any(saved_position(state) in openings() for state in states)
 
 
 def drawn(plies: int, tries: int = 2000) -> Iterator[tuple[int, ...]]:

@@ -22,6 +22,7 @@ from search.solver import (
     build,
     chosen,
     drawn,
+    is_opening,
     played,
     start_solver,
 )
@@ -105,6 +106,11 @@ def test_positions_of_connect_four_differ_and_are_spread_over_plies() -> None:
     assert {ply: counts[ply] for ply in few} == few
     more = [counts[ply] for ply in PLIES if ply not in few]
     assert max(more) - min(more) <= 1
+
+
+def test_no_position_of_connect_four_is_an_opening_of_training() -> None:
+    assert is_opening((3,))
+    assert not any(is_opening(position.moves) for position in positions("connect_four"))
 
 
 def test_all_positions_of_the_first_plies_are_drawn() -> None:

@@ -1,6 +1,6 @@
 """Default training settings of Kuhn poker."""
 
-from sparring.games.small_steps import gpu_preset, preset
+from sparring.games.yardsticks import gpu_preset, preset
 
 PRESET = preset(minutes=0.5, hidden=(64, 64))
 GPU_PRESET = gpu_preset(hidden=(64, 64))

@@ -1,4 +1,4 @@
-"""Training settings of the small games with hidden cards, whose perfect play is known."""
+"""Training settings of the yardsticks: small games whose perfect play is known."""
 
 from __future__ import annotations
 
