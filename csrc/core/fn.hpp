@@ -23,6 +23,13 @@
 #define SPARRING_FOR for
 #endif
 
+// A short `for` loop whose loads a GPU is to issue together, so that it waits once.
+#if defined(__CUDACC__)
+#define SPARRING_UNROLL _Pragma("unroll") for
+#else
+#define SPARRING_UNROLL for
+#endif
+
 // Promises that a row is written through this pointer only, so that the fields of the game can
 // stay in registers meanwhile.
 #define SPARRING_RESTRICT __restrict__

@@ -29,7 +29,7 @@ struct RootsView {
 
 // The leaves between the two halves of a simulation.
 struct LeavesView {
-  Leaf<G>* leaf;         // [trees]
+  OpenLeaf<G>* leaf;     // [trees]
   u8* extra;             // [trees, extra bytes]
   u8* obs;               // [trees, rows of a leaf, kRowBytes]
   Setting<G>* settings;  // of each member, with the seed of searches
@@ -70,7 +70,7 @@ extern "C" __global__ void search_sizes(i32* out) {
   out[0] = sizeof(TreeHead);
   out[1] = sizeof(Node<G>);
   out[2] = sizeof(Edge);
-  out[3] = sizeof(Leaf<G>);
+  out[3] = sizeof(OpenLeaf<G>);
   out[4] = sizeof(Setting<G>);
   out[5] = sizeof(G);
   out[6] = kRowsStaged ? kWarp * kRowStride : 0;

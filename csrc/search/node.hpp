@@ -41,7 +41,8 @@ template <class G>
   requires requires { G::kMaxLegal; }
 inline constexpr int kMaxLegalOf<G> = G::kMaxLegal;
 
-struct Edge {
+// Aligned, so that a GPU reads it at once.
+struct alignas(16) Edge {
   f32 prior;
   f32 mean;  // return of the node's mover
   u32 visits;
@@ -61,7 +62,7 @@ inline constexpr bool kPaysWins = G::kRows == 1 && G::kMaxSeats == 2 && requires
 enum class Status : u8 { kOpen, kTruncated, kTerminated, kProven };
 
 template <class G>
-struct Node {
+struct alignas(16) Node {
   i32 parent;
   u16 parent_edge;
   u16 edges;      // 0: not expanded
@@ -103,13 +104,19 @@ struct TreeHead {
   u16 considered[kMaxConsidered];    // root edges; the first `active` are left
 };
 
-// An unfinished simulation.
+// An unfinished simulation, as far as it is needed when the network has answered.
 template <class G>
-struct Leaf {
-  Env<G> env;
+struct OpenLeaf {
   Legal<G> legal[G::kRows];
   i32 node, simulation;
+  i8 seat[G::kRows];  // that moves in each row; -1: none
   u8 evaluate, expand;
+};
+
+// An unfinished simulation with its position.
+template <class G>
+struct Leaf : OpenLeaf<G> {
+  Env<G> env;
 };
 
 // All trees, in plain arrays.

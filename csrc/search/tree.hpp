@@ -89,7 +89,7 @@ struct Tree {
     if (waits && h.settled < h.started) return false;
     int edge;
     if (options().rule == kPuct) {
-      edge = choose_puct(0, nullptr);
+      edge = choose_puct(node(0), 0, nullptr);
     } else {
       if (h.next == 0) begin_round();
       edge = h.considered[h.next++];
@@ -102,7 +102,10 @@ struct Tree {
       descend_by_replay(leaf, leaf_extra, edge);
     else
       descend(leaf, leaf_extra, edge);
-    if (!leaf.evaluate) back_up(leaf, nullptr);
+    if (leaf.evaluate)
+      note_seats(leaf);
+    else
+      back_up(leaf, nullptr);
     return true;
   }
 
@@ -120,7 +123,7 @@ struct Tree {
 
   // Takes the evaluation of a leaf: outputs of the policy head [row_count, head_width] and values
   // [row_count].
-  SPARRING_FN void settle(const Leaf<G>& leaf, const f32* policy, int head_width,
+  SPARRING_FN void settle(const OpenLeaf<G>& leaf, const f32* policy, int head_width,
                           const f32* value) const {
     if (leaf.expand) {
       const int seat = mover(leaf);
@@ -139,42 +142,7 @@ struct Tree {
   // Values of a node's edges. With `legal` other edges are left out. PUCT takes the node's own
   // value for edges without visits, everything else the mixed one.
   SPARRING_FN NodeValues values_of(int at, const Legal<G>* legal, bool puct = false) const {
-    const Node<G>& n = node(at);
-    const Edge* e = edges(at);
-    NodeValues found{.mix = n.value,
-                     .low = 0,
-                     .high = 0,
-                     .best = 0,
-                     .sigma = 0,
-                     .rescale = options().rescale != 0};
-    f64 weighted = 0, mass = 0, low = 0, high = 0;
-    u32 visits = 0, most = 0;
-    bool any = false, unvisited = false;
-    for (int i = 0; i < n.edges; ++i) {
-      if (legal && !is_legal(e[i], legal)) continue;
-      if (e[i].visits == 0) {
-        unvisited = true;
-        continue;
-      }
-      const f64 q = static_cast<f64>(e[i].mean);
-      weighted += e[i].prior * q;
-      mass += e[i].prior;
-      visits += e[i].visits;
-      most = max(most, e[i].visits);
-      low = any ? min(low, q) : q;
-      high = any ? max(high, q) : q;
-      any = true;
-    }
-    if (visits) found.mix = (n.value + visits * weighted / mass) / (1.0 + visits);
-    const f64 rest = puct ? static_cast<f64>(n.value) : found.mix;
-    if (unvisited || puct) {
-      low = any ? min(low, rest) : rest;
-      high = any ? max(high, rest) : rest;
-    }
-    found.low = low;
-    found.high = found.best = high;
-    found.sigma = (static_cast<f64>(options().c_visit) + most) * options().c_scale;
-    return found;
+    return values_of(node(at), at, legal, puct);
   }
 
   // Score of a root edge in sequential halving.
@@ -254,9 +222,73 @@ struct Tree {
   }
 
  private:
+  // Most edges of a node that is not the root.
+  static constexpr int kInnerEdges = kDiscrete<G> ? min(kMaxLegalOf<G>, kMaxWidth) : kMaxWidth;
+  // So few edges that a GPU holds those of a node in registers.
+  static constexpr int kBlock = 8, kFewActions = 16;
+  static constexpr bool kFewEdges = kInnerEdges <= kBlock;
+
+  // Calls `each(i, edge)` for the edges of a node. A GPU reads a block of them at once.
+  template <class Each>
+  SPARRING_FN void each_edge(int at, int count, Each&& each) const {
+    const Edge* e = edges(at);
+    const int last = (at == 0 ? options().root_width : options().width) - 1;
+    for (int first = 0; kFewEdges ? first == 0 : first < count; first += kBlock) {
+      Edge block[kBlock];
+      SPARRING_UNROLL (int k = 0; k < kBlock; ++k) block[k] = e[min(first + k, last)];
+      SPARRING_UNROLL (int k = 0; k < kBlock; ++k)
+        if (first + k < count) each(first + k, block[k]);
+    }
+  }
+
+  SPARRING_FN NodeValues values_of(const Node<G>& n, int at, const Legal<G>* legal,
+                                   bool puct = false) const {
+    NodeValues found{.mix = n.value,
+                     .low = 0,
+                     .high = 0,
+                     .best = 0,
+                     .sigma = 0,
+                     .rescale = options().rescale != 0};
+    f64 weighted = 0, mass = 0, low = 0, high = 0;
+    u32 visits = 0, most = 0;
+    bool any = false, unvisited = false;
+    each_edge(at, n.edges, [&](int, const Edge& edge) {
+      if (legal && !is_legal(edge, legal)) return;
+      if (edge.visits == 0) {
+        unvisited = true;
+        return;
+      }
+      const f64 q = static_cast<f64>(edge.mean);
+      weighted += edge.prior * q;
+      mass += edge.prior;
+      visits += edge.visits;
+      most = max(most, edge.visits);
+      low = any ? min(low, q) : q;
+      high = any ? max(high, q) : q;
+      any = true;
+    });
+    if (visits) found.mix = (n.value + visits * weighted / mass) / (1.0 + visits);
+    const f64 rest = puct ? static_cast<f64>(n.value) : found.mix;
+    if (unvisited || puct) {
+      low = any ? min(low, rest) : rest;
+      high = any ? max(high, rest) : rest;
+    }
+    found.low = low;
+    found.high = found.best = high;
+    found.sigma = (static_cast<f64>(options().c_visit) + most) * options().c_scale;
+    return found;
+  }
+
   SPARRING_FN int mover(const Leaf<G>& leaf) const {
-    const int seat = leaf.env.game.seat(head().row);
-    return seat < 0 ? 0 : seat;
+    return max(static_cast<int>(leaf.env.game.seat(head().row)), 0);
+  }
+
+  SPARRING_FN int mover(const OpenLeaf<G>& leaf) const {
+    return max(static_cast<int>(leaf.seat[head().row]), 0);
+  }
+
+  SPARRING_FN static void note_seats(Leaf<G>& leaf) {
+    for (int r = 0; r < G::kRows; ++r) leaf.seat[r] = static_cast<i8>(leaf.env.game.seat(r));
   }
 
   SPARRING_FN static bool is_legal(const Edge& edge, const Legal<G>* legal) {
@@ -278,6 +310,7 @@ struct Tree {
     leaf.evaluate = leaf.expand = 1;
     copy_extra(leaf_extra);
     find_turn(leaf.env, setting(), leaf_extra, leaf.legal);
+    note_seats(leaf);
   }
 
   // Sequential halving
@@ -345,68 +378,68 @@ struct Tree {
 
   // Descent
 
-  SPARRING_FN int choose(int at, const Legal<G>* legal) const {
-    return options().rule == kPuct ? choose_puct(at, legal) : choose_improved(at, legal);
+  SPARRING_FN int choose(const Node<G>& n, int at, const Legal<G>* legal) const {
+    return options().rule == kPuct ? choose_puct(n, at, legal) : choose_improved(n, at, legal);
   }
 
   // The edge whose share of visits is furthest below its share of the improved policy; -1 if none
   // is legal.
-  SPARRING_FN int choose_improved(int at, const Legal<G>* legal) const {
-    const Node<G>& n = node(at);
-    const Edge* e = edges(at);
-    if (n.visits == 0 && !legal) return most_probable(at);
-    const NodeValues values = values_of(at, legal);
-    f64 weight[kMaxWidth], sum = 0;
+  SPARRING_FN int choose_improved(const Node<G>& n, int at, const Legal<G>* legal) const {
+    if (n.visits == 0 && !legal) return most_probable(n, at);
+    const NodeValues values = values_of(n, at, legal);
+    f64 weight[kFewEdges ? kBlock : kInnerEdges], sum = 0;
     u32 visits = 0;
     const f64 unvisited = exp_of(values.sigma * (values.scaled(values.mix)) -
                                  values.sigma * values.scaled(values.best));
-    for (int i = 0; i < n.edges; ++i) {
+    each_edge(at, n.edges, [&](int i, const Edge& edge) {
       weight[i] = -1;
-      if (legal && !is_legal(e[i], legal)) continue;
-      weight[i] = e[i].visits ? values.weight(e[i]) : e[i].prior * unvisited;
+      if (legal && !is_legal(edge, legal)) return;
+      weight[i] = edge.visits ? values.weight(edge) : edge.prior * unvisited;
       sum += weight[i];
-      visits += e[i].visits;
-    }
+      visits += edge.visits;
+    });
     const f64 per_sum = 1.0 / sum, per_visit = 1.0 / (1.0 + visits);
     int best = -1;
     f64 best_score = 0;
-    for (int i = 0; i < n.edges; ++i) {
-      if (weight[i] < 0) continue;
-      const f64 score = weight[i] * per_sum - e[i].visits * per_visit;
-      if (best >= 0 && score <= best_score) continue;
+    each_edge(at, n.edges, [&](int i, const Edge& edge) {
+      if (weight[i] < 0) return;
+      const f64 score = weight[i] * per_sum - edge.visits * per_visit;
+      if (best >= 0 && score <= best_score) return;
       best = i;
       best_score = score;
-    }
+    });
     return best;
   }
 
-  SPARRING_FN int most_probable(int at) const {
-    const Edge* e = edges(at);
+  SPARRING_FN int most_probable(const Node<G>& n, int at) const {
     int best = 0;
-    for (int i = 1; i < node(at).edges; ++i)
-      if (e[i].prior > e[best].prior) best = i;
+    f32 most = 0;
+    each_edge(at, n.edges, [&](int i, const Edge& edge) {
+      if (i > 0 && edge.prior <= most) return;
+      best = i;
+      most = edge.prior;
+    });
     return best;
   }
 
-  SPARRING_FN int choose_puct(int at, const Legal<G>* legal) const {
-    const Node<G>& n = node(at);
-    const Edge* e = edges(at);
-    const NodeValues values = values_of(at, legal, true);
+  SPARRING_FN int choose_puct(const Node<G>& n, int at, const Legal<G>* legal) const {
+    const NodeValues values = values_of(n, at, legal, true);
     u32 visits = 0;
-    for (int i = 0; i < n.edges; ++i)
-      if (!legal || is_legal(e[i], legal)) visits += e[i].visits;
+    each_edge(at, n.edges, [&](int, const Edge& edge) {
+      if (!legal || is_legal(edge, legal)) visits += edge.visits;
+    });
     const f64 c_puct = options().c_puct, root = square_root(static_cast<f64>(max(visits, 1u)));
     int best = -1;
     f64 best_score = 0;
-    for (int i = 0; i < n.edges; ++i) {
-      if (legal && !is_legal(e[i], legal)) continue;
+    each_edge(at, n.edges, [&](int i, const Edge& edge) {
+      if (legal && !is_legal(edge, legal)) return;
       const f64 q =
-          values.scaled(e[i].visits ? static_cast<f64>(e[i].mean) : static_cast<f64>(n.value));
-      const f64 score = q + c_puct * e[i].prior * root / (1.0 + e[i].visits);
-      if (best >= 0 && score <= best_score) continue;
+          values.scaled(edge.visits ? static_cast<f64>(edge.mean) : static_cast<f64>(n.value));
+      const f64 score = q + c_puct * edge.prior * root / (1.0 + edge.visits);
+      if (best >= 0 && score <= best_score) return;
       best = i;
       best_score = score;
-    }
+    });
     return best;
   }
 
@@ -481,7 +514,7 @@ struct Tree {
       int at = 0;
       for (int child; (child = edges(at)[edge].child()) != 0;) {
         at = child;
-        const Node<G>& n = node(at);
+        const Node<G> n = node(at);
         leaf.node = at;
         if (n.status == Status::kTerminated || n.status == Status::kProven) return;
         if (n.status == Status::kTruncated) {
@@ -489,7 +522,7 @@ struct Tree {
           leaf.evaluate = 1;
           return;
         }
-        edge = choose(at, nullptr);
+        edge = choose(n, at, nullptr);
       }
       load(leaf, leaf_extra, at);
       const int child = add_child(at, edge);
@@ -537,7 +570,7 @@ struct Tree {
         return;
       }
       if (n.seat != mover(leaf)) return;
-      edge = choose(at, &leaf.legal[head().row]);
+      edge = choose(n, at, &leaf.legal[head().row]);
       if (edge < 0) return;
       leaf.evaluate = 0;
     }
@@ -549,7 +582,7 @@ struct Tree {
     return policy + (options().row_count == 1 ? 0 : i64{seat} * head_width);
   }
 
-  SPARRING_FN void expand(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+  SPARRING_FN void expand(const OpenLeaf<G>& leaf, const f32* policy, int head_width) const {
     if constexpr (kDiscrete<G>) {
       const int row = head().row;
       expand_discrete(leaf, head_of(policy, head_width, mover(leaf)), leaf.legal[row]);
@@ -559,26 +592,41 @@ struct Tree {
     }
   }
 
-  SPARRING_FN void expand_discrete(const Leaf<G>& leaf, const f32* logit,
+  SPARRING_FN void expand_discrete(const OpenLeaf<G>& leaf, const f32* logit,
                                    const Legal<G>& legal) const {
     const bool is_root = leaf.node == 0;
     const int limit = is_root ? options().root_width : options().width;
     Edge* const e = edges(leaf.node);
     const Cut cut = cut_at(logit, legal, limit);
-    int count = 0, ties = cut.ties;
+    const auto each_kept = [&](auto&& call) {
+      int count = 0, ties = cut.ties;
+      each_legal(legal, logit, [&](int action, f32 x) {
+        if (count == limit || x < cut.lowest || (x == cut.lowest && ties-- <= 0)) return;
+        call(count++, action, static_cast<f64>(x) - cut.top);
+      });
+      return count;
+    };
     f64 sum = 0;
-    legal.each([&](int action) {
-      if (count == limit) return;
-      if (logit[action] < cut.lowest || (logit[action] == cut.lowest && ties-- <= 0)) return;
-      sum += exp_of(static_cast<f64>(logit[action]) - cut.top);
-      e[count++] = {0, 0, 0, static_cast<u32>(action)};
-    });
-    for (int i = 0; i < count; ++i) {
-      const f64 above = static_cast<f64>(logit[e[i].action()]) - cut.top;
-      e[i].prior = max(static_cast<f32>(exp_of(above) / sum), kMinPrior);
+    const int count = each_kept([&](int, int, f64 above) { sum += exp_of(above); });
+    each_kept([&](int i, int action, f64 above) {
+      const f32 prior = max(static_cast<f32>(exp_of(above) / sum), kMinPrior);
+      e[i] = {prior, 0, 0, static_cast<u32>(action)};
       if (is_root) logits()[i] = static_cast<f32>(above);
-    }
+    });
     node(leaf.node).edges = static_cast<u16>(count);
+  }
+
+  // Calls `each(action, logit)` for legal actions. A GPU reads a few logits together.
+  template <class Each>
+  SPARRING_FN static void each_legal(const Legal<G>& legal, const f32* logit, Each&& each) {
+    if constexpr (G::kActions <= kFewActions) {
+      f32 read[max(G::kActions, 1)];
+      SPARRING_UNROLL (int action = 0; action < G::kActions; ++action) read[action] = logit[action];
+      SPARRING_UNROLL (int action = 0; action < G::kActions; ++action)
+        if (legal.test(action)) each(action, read[action]);
+    } else {
+      legal.each([&](int action) { each(action, logit[action]); });
+    }
   }
 
   // Which logits are kept: those above `lowest`, and so many that equal it.
@@ -589,12 +637,11 @@ struct Tree {
   };
 
   SPARRING_FN static Cut cut_at(const f32* logit, const Legal<G>& legal, int limit) {
-    f32 largest[kMaxWidth];
-    const bool cuts = limit <= kMaxWidth && legal.count() > limit;
+    f32 largest[kInnerEdges] = {};
+    const bool cuts = limit <= kInnerEdges && legal.count() > limit;
     int kept = 0;
     f32 top = -3.4e38f, lowest = -3.4e38f;
-    legal.each([&](int action) {
-      const f32 x = logit[action];
+    each_legal(legal, logit, [&](int, f32 x) {
       top = max(top, x);
       if (!cuts || (kept == limit && x <= largest[limit - 1])) return;
       int at = min(kept, limit - 1);
@@ -610,13 +657,13 @@ struct Tree {
   }
 
   // Draws the actions of the other rows for every edge, by their policies.
-  SPARRING_FN void draw_others(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+  SPARRING_FN void draw_others(const OpenLeaf<G>& leaf, const f32* policy, int head_width) const {
     const int own = head().row, at = leaf.node;
     Rng draws = rng(leaf.simulation, 0x40000000u | static_cast<u32>(own) << 20);
     for (int i = 0; i < node(at).edges; ++i) {
       Action* actions = all.joint + (edge_index(at) + i) * G::kRows;
       for (int r = 0; r < G::kRows; ++r) {
-        const int seat = leaf.env.game.seat(r);
+        const int seat = leaf.seat[r];
         actions[r] = Action{};
         if (r == own)
           actions[r] = edges(at)[i].action();
@@ -627,7 +674,7 @@ struct Tree {
   }
 
   // Edges with sampled actions of all rows; the first holds the means.
-  SPARRING_FN void expand_box(const Leaf<G>& leaf, const f32* policy, int head_width) const {
+  SPARRING_FN void expand_box(const OpenLeaf<G>& leaf, const f32* policy, int head_width) const {
     const int at = leaf.node, count = options().samples;
     Rng draws = rng(leaf.simulation, 0x40000000u | static_cast<u32>(head().row) << 20);
     for (int i = 0; i < count; ++i) {
@@ -635,7 +682,7 @@ struct Tree {
       if (at == 0) logits()[i] = 0;
       Action* actions = all.joint + (edge_index(at) + i) * G::kRows;
       for (int r = 0; r < G::kRows; ++r) {
-        const int seat = leaf.env.game.seat(r);
+        const int seat = leaf.seat[r];
         actions[r] = Action{};
         if (seat >= 0) draw_box(head_of(policy, head_width, seat), i > 0, draws, actions[r]);
       }
@@ -668,39 +715,49 @@ struct Tree {
 
   // Adds the returns of a simulation to the edges on its way. Without values the simulation has
   // ended where the value is exact.
-  SPARRING_FN void back_up(const Leaf<G>& leaf, const f32* value) const {
+  SPARRING_FN void back_up(const OpenLeaf<G>& leaf, const f32* value) const {
     f64 returns[G::kMaxSeats] = {};
     if (value && options().row_count > 1) {
-      for (int seat = 0; seat < seats(); ++seat) returns[seat] = value[seat];
+      SPARRING_UNROLL (int seat = 0; seat < G::kMaxSeats; ++seat)
+        if (seat < seats()) returns[seat] = value[seat];
     } else if (value) {
       give(returns, mover(leaf), value[0]);
     } else if (node(leaf.node).status == Status::kProven) {
       give(returns, node(leaf.node).seat, node(leaf.node).value);
     }
     const bool proves_values = proves();
-    for (int at = leaf.node; at != 0;) {
-      const Node<G>& n = node(at);
-      Node<G>& above = node(n.parent);
-      for (int seat = 0; seat < seats(); ++seat) {
+    int at = leaf.node;
+    for (Node<G> n = node(at); at != 0;) {
+      Edge& stored = edges(n.parent)[n.parent_edge];
+      Node<G> above = node(n.parent);  // a GPU reads node and edge together
+      Edge edge = stored;
+      f64 gained = 0;  // by the mover above
+      SPARRING_UNROLL (int seat = 0; seat < G::kMaxSeats; ++seat) {
         const bool decided = G::kRows > 1 || seat == above.seat;
         returns[seat] =
             n.reward[seat] + (decided ? options().gamma * returns[seat] : returns[seat]);
+        if (seat == above.seat) gained = returns[seat];
       }
-      Edge& edge = edges(n.parent)[n.parent_edge];
       const bool exact = proves_values && n.status >= Status::kTerminated;
-      const f64 sum = static_cast<f64>(edge.mean) * edge.visits + returns[above.seat];
+      const f64 sum = static_cast<f64>(edge.mean) * edge.visits + gained;
       ++edge.visits;
-      edge.mean = static_cast<f32>(exact ? returns[above.seat] : sum / edge.visits);
-      ++above.visits;
+      edge.mean = static_cast<f32>(exact ? gained : sum / edge.visits);
+      stored = edge;
+      node(n.parent).visits = ++above.visits;
       at = n.parent;
-      if (exact && at != 0 && prove(at)) give(returns, above.seat, above.value);
+      n = above;
+      if (exact && at != 0 && prove(at)) {
+        n = node(at);
+        give(returns, n.seat, n.value);
+      }
     }
     ++head().settled;
   }
 
   // What one of two seats gains, the other loses; a single seat gains alone.
   SPARRING_FN void give(f64* returns, int to, f64 value) const {
-    for (int seat = 0; seat < seats(); ++seat) returns[seat] = seat == to ? value : -value;
+    SPARRING_UNROLL (int seat = 0; seat < G::kMaxSeats; ++seat)
+      returns[seat] = seat == to ? value : -value;
   }
 
   // Proves a node if an edge wins or the values of all are exact; returns whether it did.

@@ -45,7 +45,7 @@ POINTED: dict[str, tuple[torch.dtype, ...]] = {
     "Setting<G>": (torch.uint8,),
     "SettingStorage<G>": (torch.uint8,),
     "G": (torch.uint8,),
-    "Leaf<G>": (torch.uint8,),
+    "OpenLeaf<G>": (torch.uint8,),
     "Node<G>": (torch.uint8,),
     "Edge": (torch.uint8,),
     "TreeHead": (torch.uint8,),
