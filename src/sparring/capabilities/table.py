@@ -59,6 +59,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "roles": Ability("a learner with a network for every role"),
         "terms": Ability("a learner whose loss takes further terms"),
         "magnet": Ability("a learner whose policy follows a magnet"),
+        "average": Ability("a learner that averages its weights"),
         "critic": Ability("a learner with a critic that sees what is hidden"),
         "records": Ability("a learner that imitates demonstrations"),
         "memory": Ability("a learner of networks with memory"),
@@ -110,7 +111,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
 }
 """Abilities by part, as error messages describe them."""
 
-EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror", "groups"})
+EVERY_LEARNER = frozenset({"discrete", "continuous", "memory", "mirror", "groups", "average"})
 LEARNERS: Mapping[str, Component] = {
     "ppo": Component(
         "algo ppo",
@@ -122,26 +123,26 @@ LEARNERS: Mapping[str, Component] = {
     "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
-        | {"population", "magnet"},
+        | {"population", "magnet", "average"},
     ),
     "dqn": Component(
         "algo dqn",
-        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"}),
         "--algo dqn",
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "groups", "population"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population", "average"}),
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
     "gumbel": Component(
         "algo gumbel",
-        frozenset({"discrete", "mirror", "population", "terms"}),
+        frozenset({"discrete", "mirror", "population", "terms", "average"}),
         "--algo gumbel",
         feature="algo gumbel",
     ),
-    "own": Component("a custom learner", EVERY_LEARNER | {"sequences", "hindsight"}),
+    "own": Component("a custom learner", EVERY_LEARNER - {"average"} | {"sequences", "hindsight"}),
 }
 NETWORKS: Mapping[str, Component] = {
     "mlp": Component(
@@ -220,6 +221,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "collect.mirror": FeatureSpec({LEARNER: ("mirror",), GAME: ("mirror",)}),
     "collect.groups": FeatureSpec({LEARNER: ("groups",)}),
     "sac.critic_norm": FeatureSpec({PASSES: ("critic norm",)}),
+    "average": FeatureSpec({LEARNER: ("average",)}),
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
     "heads.wdl": FeatureSpec({GAME: ("opponents",)}),
     "heads.hidden": FeatureSpec({GAME: ("hidden",), NETWORK: ("hidden",)}),

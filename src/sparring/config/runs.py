@@ -58,6 +58,10 @@ class TrainConfig(Checked):
     """Name of the run's folder. Left out: game, algorithm, date and four letters."""
     init: str = ""
     """A run, checkpoint or saved policy whose weights initialize the network."""
+    average: Annotated[float, between(0, 1)] = 0.0
+    """Share of the training so far, such as 0.2, over which weights are averaged; the average is
+    what plays, is evaluated and saved as the policy. Steadier than the newest weights, and harder
+    to exploit. 0: the newest weights."""
     imitate: tuple[str, ...] = ()
     """Demonstrations to imitate before self-play: recorded games (.json of any game, .kif, .csa and
     .usi of Shogi; folders and patterns too), or bots, runs and policies, whose games are played for

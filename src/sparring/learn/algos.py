@@ -33,7 +33,7 @@ def make_ppo(plan: Plan) -> Learner:
         return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
     from sparring.learn.fused import FusedPPO
 
-    options = {"hindsight": plan.hindsight}
+    options = {"hindsight": plan.hindsight, "average": plan.average}
     if plan.roles:
         options |= {"roles": plan.roles, "turns": plan.turns}
     else:
@@ -93,12 +93,14 @@ def host_options(plan: Plan) -> dict[str, Any]:
         "hindsight": plan.hindsight,
         "first_row": plan.first_game * plan.rules.rows,
         "heads": plan.heads,
+        "average": plan.average,
     }
 
 
 def gpu_options(plan: Plan) -> dict[str, Any]:
     """Options of every learner of CUDA graphs."""
-    return {"by_role": plan.by_role, "slots": plan.participants.slots}
+    slots = plan.participants.slots
+    return {"by_role": plan.by_role, "slots": slots, "average": plan.average}
 
 
 def fused_games(plan: Plan, source: str = "") -> Games:

@@ -124,7 +124,7 @@ class DQN:
         hparams = {name: getattr(self.hparams, name) for name in ("lr", "gamma", "epsilon")}
         stats = mean_losses(losses) | {f"learning/{name}": x for name, x in hparams.items()}
         stats |= experience.stats(decisions, steps) | rollout_stats
-        return [self.collector.report(stats, experience.samples)]
+        return [self.playing.report(stats, experience.samples)]
 
     def set_hparams(self, moment: Moment) -> None:
         """Evaluate all schedules."""

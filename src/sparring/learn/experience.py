@@ -18,6 +18,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
+from sparring.learn.averaging import trained_weights
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.playing import SelfPlay, copied, update_normalizer
 from sparring.learn.replay import ReplayBatch, ReplayBuffer
@@ -301,7 +302,7 @@ class Experience:
         report = self.playing.collector.report(stats, self.samples)
         self.steps, self.owed = steps, owed
         self.replay.load_weights(weights)
-        learner.net.load_state_dict(saved["net"])
+        learner.net.load_state_dict(trained_weights(saved))
         learner.load_learner_state(saved)
         return report
 

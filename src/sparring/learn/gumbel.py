@@ -212,7 +212,7 @@ class Gumbel:
             self.searching.search.evaluated = self.searching.search.simulated = 0
             rollout_stats = self.collector.collect(self.updates)
             stats = self.update(hparams)
-        return [self.collector.report({**stats, **rollout_stats}, self.samples)]
+        return [self.playing.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> GumbelHparams:
         """Evaluate all schedules, and set the simulations of a full search."""

@@ -170,6 +170,8 @@ class Plan:
     hindsight: HindsightConfig = field(default_factory=HindsightConfig)
     heads: HeadsConfig = field(default_factory=HeadsConfig)
     """Auxiliary heads."""
+    average: float = 0.0
+    """Share of the training whose average weights play; 0: the newest weights."""
     paths: tuple[ComputePath, ...] = ()
     """Compute path of every network; empty for a custom learner."""
     lr_factor: float = 1.0

@@ -19,6 +19,7 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError, StateError
 from sparring.games.seeds import derive_seed
 from sparring.learn.acting import Actor, PoolActor, SlotActor, check_slot
+from sparring.learn.averaging import TRAINED, WeightAverage, trained_weights
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
@@ -60,6 +61,7 @@ class SelfPlay:
         hindsight: HindsightConfig | None = None,
         first_row: int = 0,
         heads: HeadsConfig | None = None,
+        average: float = 0.0,
     ) -> None:
         """Make network and collector for a pool.
 
@@ -74,6 +76,7 @@ class SelfPlay:
         hindsight: relabeling of decisions; needs a pool that records goal results.
         first_row: index of the pool's first row among all pools.
         heads: auxiliary heads.
+        average: share of the training whose average weights play, see `learn.averaging`; 0: none.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -92,6 +95,7 @@ class SelfPlay:
         )
         set_wdl_blend(self.net, heads)
         self.net.to(self.device)
+        self.average = WeightAverage(self.net, average) if average else None
         self._check_memory()
         self.phases = Timing()
         self.transforms = transforms_of(
@@ -112,6 +116,8 @@ class SelfPlay:
             by_role=by_role or bool(roles),
             first_row=first_row,
         )
+        self.report = self._report_averaged if self.average else self.collector.report
+        """Finishes an update, and makes its report of metrics and the number of samples."""
         self.collector.actors |= actors or {}
         for other in (actors or {}).values():
             if isinstance(other, PoolActor):
@@ -157,7 +163,7 @@ class SelfPlay:
         return report
 
     def _load_nets(self, snapshot: Snapshot) -> None:
-        self.net.load_state_dict(snapshot.tensors["net"])
+        self.net.load_state_dict(trained_weights(snapshot.tensors))
         if self.critic:
             self.critic.load(snapshot.tensors)
 
@@ -184,20 +190,28 @@ class SelfPlay:
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         return self.pool.seated(self.slots + 1)
 
-    # Saving and playing
+    # Reports, saving and playing
+
+    def _report_averaged(self, stats: dict[str, float], samples: int) -> Report:
+        assert self.average
+        self.average.add(self.collector.decisions)
+        return self.collector.report(stats, samples)
 
     def policy(self, updates: int) -> Policy:
         """Return a frozen copy of the policy after so many updates."""
-        return Policy(
-            self.rules, self.net.cpu_copy(), name=f"update {updates}", meta=self.policy_meta
-        )
+        net = self.net.cpu_copy()
+        if self.average:
+            net.load_state_dict(self.average.tensors())
+        return Policy(self.rules, net, name=f"update {updates}", meta=self.policy_meta)
 
     def snapshot(self, updates: int, samples: int) -> Snapshot:
         """Copy weights, games, pending transitions and counts."""
         rows, blobs = self.collector.state()
-        critic = self.critic.tensors() if self.critic else {}
+        nets = {"net": copied(self.net)} | (self.critic.tensors() if self.critic else {})
+        if self.average:
+            nets |= {TRAINED: nets["net"], "net": self.average.tensors()}
         return Snapshot(
-            tensors={"net": copied(self.net), "carried": rows, **critic},
+            tensors={**nets, "carried": rows},
             blobs=blobs,
             meta={
                 "update": updates,
@@ -216,6 +230,8 @@ class SelfPlay:
         except RuntimeError as error:
             first = str(error).splitlines()[-1].strip()
             raise StateError(f"the checkpoint holds another network: {first}") from None
+        if self.average:
+            self.average.load(snapshot)
         updates = int(snapshot.meta["update"])
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
         if fresh and updates and "games.bin" not in snapshot.blobs:

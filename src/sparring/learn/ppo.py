@@ -181,7 +181,7 @@ class PPO:
         with self.playing.best_matmul():
             rollout_stats = self.collector.collect(self.updates)
             stats = self.update(hparams)
-        return [self.collector.report({**stats, **rollout_stats}, self.samples)]
+        return [self.playing.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> dict[str, PPOHparams]:
         return {

@@ -87,7 +87,7 @@ class PQN:
         with self.playing.best_matmul():
             rollout_stats = self.collector.collect(self.updates)
             stats = self.update(hparams)
-        return [self.collector.report({**stats, **rollout_stats}, self.samples)]
+        return [self.playing.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> PQNHparams:
         """Evaluate all schedules, and set epsilon of every game, spread as in Ape-X."""

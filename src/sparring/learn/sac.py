@@ -154,7 +154,7 @@ class SAC:
         self.updates += 1
         stats = mean_losses(losses) | {f"learning/{name}": x for name, x in hparams.items()}
         stats |= experience.stats(decisions, steps) | rollout_stats
-        return [self.collector.report(stats, experience.samples)]
+        return [self.playing.report(stats, experience.samples)]
 
     def set_hparams(self, moment: Moment) -> dict[str, float]:
         """Evaluate all schedules; return their metrics."""

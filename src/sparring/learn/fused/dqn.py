@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, DQNConfig, NetConfig, ReplayConfig
+from sparring.learn.averaging import trained_weights
 from sparring.learn.backends.torch import optimizer_state
 from sparring.learn.dqn import DQNHparams
 from sparring.learn.fused.experience import FusedExperience, head_of, value_of
@@ -190,8 +191,9 @@ class FusedDQN:
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         self.playing.restore(snapshot, member)
         self.adam.load_state(member, self.net, optimizer_state(snapshot))
-        has_steps = bool(snapshot.tensors["optimizer"])
-        self.target.load(member, snapshot.tensors["target" if has_steps else "net"])
+        tensors = snapshot.tensors
+        has_steps = bool(tensors["optimizer"])
+        self.target.load(member, tensors["target"] if has_steps else trained_weights(tensors))
         self.experience.restore(snapshot, member)
 
     def learner_state(self, member: int) -> dict[str, dict[str, Tensor]]:

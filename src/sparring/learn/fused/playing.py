@@ -24,6 +24,8 @@ from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
 from sparring.kernels.views import KernelView
 from sparring.learn.acting import check_slot
+from sparring.learn.averaging import TRAINED, trained_weights
+from sparring.learn.fused.averaging import FusedAverage
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Graphs, Stopwatch
 from sparring.learn.fused.heads import rollout_options
@@ -82,6 +84,7 @@ class FusedSelfPlay:
         examples: int = 0,
         heads: HeadsConfig | None = None,
         truth: StateField | None = None,
+        average: float = 0.0,
     ) -> None:
         """Make networks and rollout for games; the games' seeds are those of the members.
 
@@ -96,6 +99,7 @@ class FusedSelfPlay:
         examples: maximum of hindsight examples.
         heads: auxiliary heads.
         truth: field of the game state to store with every row.
+        average: share of the training whose average weights play, see `learn.averaging`; 0: none.
         """
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
@@ -119,6 +123,8 @@ class FusedSelfPlay:
             torch.manual_seed(seed)
             fresh = self.fresh_net()
             self.net.load(member, fresh.state_dict())
+        self.average = self._make_average(average, bf16=collect.bf16)
+        """The average weights, which play; None: the newest weights do."""
         self._description = fresh.describe()
         self.kernels: KernelModule = learner_kernels(
             games.rules, source, bf16=collect.bf16, device=self.device
@@ -172,6 +178,14 @@ class FusedSelfPlay:
             return FlatHierarchy(self.rules, self.roles, self.members, **room)
         heads = configured_heads(self.rules, self.heads)
         return make_flat(self.rules, self.config, self.members, heads=heads, **room)
+
+    def _make_average(self, share: float, *, bf16: bool) -> FusedAverage | None:
+        if not share:
+            return None
+        average = FusedAverage(self.make_nets(bf16=bf16), share, self.members)
+        for member in range(self.members):
+            average.load(member, self.net.state(member))
+        return average
 
     def _make_acting(self) -> dict[str, RoleActing]:
         at_once = self.games.at_once
@@ -352,6 +366,9 @@ class FusedSelfPlay:
         self.diverged[member] = f"{why} with a learning rate of {format_rounded(lr)}"
 
     def report(self, member: int, stats: dict[str, float]) -> Report:
+        """Finish an update of a member: average its weights and make its report."""
+        if self.average and not self.diverged[member]:
+            self.average.add(member, self.net, self.decisions[member])
         counts = self.decisions[member], self.samples[member], self.opponent_rows[member]
         met = self.met[member] if self.met is not None else None
         return Report(stats, *counts, met=met, diverged=self.diverged[member])
@@ -364,8 +381,11 @@ class FusedSelfPlay:
         blobs = {}
         if not self.diverged[member]:
             blobs = {"games.bin": self.games.state(member), "open.bin": pending}
+        nets = {"net": (self.average or self.net).state(member)}
+        if self.average:
+            nets[TRAINED] = self.net.state(member)
         return Snapshot(
-            tensors={"net": self.net.state(member), "carried": rows},
+            tensors={**nets, "carried": rows},
             blobs=blobs,
             meta={
                 "update": self.updates,
@@ -379,7 +399,10 @@ class FusedSelfPlay:
 
     def restore(self, snapshot: Snapshot, member: int) -> None:
         try:
-            self.net.load(member, snapshot.tensors["net"])
+            self.net.load(member, trained_weights(snapshot.tensors))
+            if self.average:
+                made = snapshot.meta["decisions"]
+                self.average.load(member, snapshot.tensors["net"], made)
         except (KeyError, RuntimeError) as wrong:
             raise StateError(f"the checkpoint holds another network: {wrong}") from None
         if "games.bin" in snapshot.blobs:
@@ -394,6 +417,6 @@ class FusedSelfPlay:
     def policy(self, member: int = 0) -> Policy:
         """Return what plays; it never changes again."""
         net = self.fresh_net()
-        net.load_state_dict(self.net.state(member))
+        net.load_state_dict((self.average or self.net).state(member))
         rules = self.games.custom_rules[member]
         return Policy(rules, net, name=f"update {self.updates}", meta=self.policy_meta)

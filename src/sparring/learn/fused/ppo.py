@@ -59,6 +59,7 @@ class FusedPPO:
         hindsight: HindsightConfig | None = None,
         graphs: bool = True,
         heads: HeadsConfig | None = None,
+        average: float = 0.0,
     ) -> None:
         """Play and learn from games; their seeds are those of the members.
 
@@ -66,7 +67,7 @@ class FusedPPO:
         roles: networks and settings by role, in the order of the game's roles, instead of those.
         turns: which roles learn when; None: all in every update.
         hindsight: relabeling of decisions.
-        by_role, slots, graphs, heads: see `FusedSelfPlay`.
+        by_role, slots, graphs, heads, average: see `FusedSelfPlay`.
         """
         if roles and not games.captures:
             raise ConfigError("a hierarchy on a GPU needs games on the GPU; use --pool auto")
@@ -89,6 +90,7 @@ class FusedPPO:
             graphs=graphs,
             examples=len(games.seeds) * room_for(rows, relabeling.share) if relabeling else 0,
             heads=heads,
+            average=average,
             truth=CriticRows(games.rules).state_field if critic else None,
         )
         assert not (playing.config.recurrent and playing.rollout.chains > 1), "the plan refuses"

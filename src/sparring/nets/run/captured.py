@@ -226,6 +226,9 @@ class CapturedNet(FlatNet):
 
     # State dicts
 
+    def averaged_tensors(self) -> list[Tensor]:
+        return [*super().averaged_tensors(), *self.buffers.values()]
+
     def load(self, member: int, state: Mapping[str, Tensor]) -> None:
         super().load(member, state)
         for name, buffer in self.buffers.items():

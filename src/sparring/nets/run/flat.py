@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -203,6 +203,18 @@ class FlatNet(ABC):
         """Copy the weights of members; value scales stay."""
         self.weight[members].copy_(other.weight[members])
         self.compute[members].copy_(other.compute[members])
+
+    def average_from(self, other: Any, member: int, step: float) -> None:
+        """Move a member's weights toward those of a like network by a share of the distance."""
+        for mine, theirs in zip(self.averaged_tensors(), other.averaged_tensors(), strict=True):
+            if mine.is_floating_point():
+                mine[member].lerp_(theirs[member], step)
+            else:
+                mine[member].copy_(theirs[member])
+
+    def averaged_tensors(self) -> list[Tensor]:
+        """Return what the state dicts of all members consist of."""
+        return [self.weight, self.value_scale]
 
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the state dict of a member's network."""

@@ -86,6 +86,12 @@ class FlatHierarchy:
         for role, net in self.roles.items():
             net.load(member, role_tensors(state, role))
 
+    def average_from(self, other: FlatNet | FlatHierarchy, member: int, step: float) -> None:
+        """Move a member's weights toward those of another one by a share of the distance."""
+        assert isinstance(other, FlatHierarchy)
+        for role, net in self.roles.items():
+            net.average_from(other.roles[role], member, step)
+
     def state(self, member: int) -> dict[str, Tensor]:
         """Return the state dict of a member's hierarchy."""
         return {

@@ -153,6 +153,7 @@ def decide(
         first_game=first_game,
         hindsight=config.hindsight,
         heads=config.heads,
+        average=config.average,
         roles=tuple(
             replace(role, settings=tuple(calmer(one, lr_factor) for one in role.settings))
             for role in roles

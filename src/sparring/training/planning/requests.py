@@ -107,6 +107,8 @@ def of_learner(
         if algo in REMEMBERS:
             yield "replay in hindsight", ask("replay in hindsight", "hindsight.on of a replay")
     yield from of_heads(config.heads)
+    if config.average:
+        yield "average", ask("average", f"average {config.average:g}")
     if algo == "ppo":
         changes = [phase.settings.get(algo, {}) for phase in phases]
         yield from of_ppo([config.ppo, *(replace(config.ppo, **one) for one in changes)])
