@@ -70,9 +70,7 @@ def main() -> None:
         print(json.dumps([agreement(given, game) for game in SOLVED], indent=1))
         return
     if not given.stored:
-        record = measure(given)
-        path = keep(record, file_of("search", record["machine"], given.out))
-        print(f"wrote {path}", file=sys.stderr)
+        measure(given)
     for record in stored("search", given.out):
         print(json.dumps(record, indent=1) if given.json else text_table(record))
     if given.update_docs:
@@ -101,13 +99,27 @@ def cases(given: argparse.Namespace) -> list[Case]:
     return made
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Hold the contest in every case and return one record for this machine."""
+def measure(given: argparse.Namespace) -> None:
+    """Hold the contest in every case and write one record for this machine."""
     facts = machine_info()
     warn_if_busy(facts["load_average"])
     pythons = {OURS: sys.executable, PEER: given.peer_python}
     terms = {"rounds": given.rounds, "seconds": given.seconds, "clock": given.clock}
-    found = [contest(case, pythons, **terms, limit_s=given.limit) for case in cases(given)]
+    found = list[dict[str, Any]]()
+    for case in cases(given):  # written after each: the last ones may outrun somebody's patience
+        found.append(contest(case, pythons, **terms, limit_s=given.limit))
+        record = record_of(given, facts, terms, found)
+        path = keep(record, file_of("search", record["machine"], given.out))
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def record_of(
+    given: argparse.Namespace,
+    facts: dict[str, Any],
+    terms: dict[str, Any],
+    found: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return what is written about some cases."""
     sides = [case[side] for case in found for side in (OURS, PEER) if side in case]
     machine = f"{facts['cpu']}, {facts['cores']} cores"
     if given.device == "cuda":

@@ -111,9 +111,9 @@ class OnGPU:
 
     def _search(self, evaluate: Callable[[], Any]) -> None:
         self.search.begin(self.case.simulations)
+        self.search.select()
         for _ in range(self.case.simulations + 1):  # the root comes first
-            self.search.select()
-            self.search.settle(*evaluate())
+            self.search.advance(*evaluate())
         self.search.decide(*self.chosen, self.improved)
 
     def _network_alone(self) -> None:

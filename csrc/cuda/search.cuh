@@ -1,9 +1,9 @@
 // Tree search on the GPU: one thread has one tree, through the same header as CPU threads.
 //
 // NVRTC compiles this file after a game's header, with the constants of the game's pool
-// (cuda/pool.cuh). src/sparring/search/cuda.py launches the kernels: `begin_search`, then for the
-// root and for every simulation `select_leaves`, the network and `settle_leaves`, then
-// `decide_roots`. Every tree has one leaf at a time.
+// (cuda/pool.cuh). src/sparring/search/cuda.py launches the kernels: `begin_search`, then
+// `advance_search` before and after every evaluation of leaves by the network, then `decide_roots`.
+// Every tree has one leaf at a time.
 #pragma once
 
 #include "cuda/stage.cuh"
@@ -25,6 +25,14 @@ struct RootsView {
   int learner;             // the policy whose rows are searched
   const i32* simulations;  // [trees]; null: `most` in every tree
   int most;
+};
+
+// Outputs of the network for the leaves: logits with biases [trees, rows of a leaf, width], and
+// values in units of the rewards [trees, rows of a leaf].
+struct EvaluationView {
+  const f32* policy;  // null: there are none to take
+  const f32* value;
+  int width;
 };
 
 // The leaves between the two halves of a simulation.
@@ -106,18 +114,6 @@ extern "C" __global__ void begin_search(SPARRING_VIEW TreesView<G> trees,
   if (!searched) tree.head().started = tree.head().settled = 0;
 }
 
-// Takes the network's outputs for the leaves: logits with biases [trees, rows of a leaf, width],
-// and values in units of the rewards [trees, rows of a leaf].
-extern "C" __global__ void __launch_bounds__(64)
-    settle_leaves(SPARRING_VIEW TreesView<G> trees, SPARRING_VIEW LeavesView leaves,
-                  const f32* policy, int width, const f32* value) {
-  const int index = tree_of_thread();
-  if (index >= leaves.trees || !leaves.leaf[index].evaluate) return;
-  const TreesView<G> mine = trees_of(trees, leaves.settings + index / leaves.each);
-  const i64 row = i64{index} * trees.options.row_count;
-  Tree<G>{mine, index}.settle(leaves.leaf[index], policy + row * width, width, value + row);
-}
-
 // Writes what the searches found.
 extern "C" __global__ void decide_roots(SPARRING_VIEW TreesView<G> trees,
                                         SPARRING_VIEW LeavesView leaves,
@@ -172,15 +168,23 @@ struct LeafRows {
   }
 };
 
-// Begins the next simulation of every tree, up to the leaf, and writes the rows of leaves that the
-// network is to evaluate.
+// Takes the evaluation of the leaves, and begins the next simulation of every tree, up to the leaf.
+// Both in one kernel: they read the same nodes. Writes the rows of leaves that the network is to
+// evaluate. select: whether to begin any.
 extern "C" __global__ void __launch_bounds__(kWarp)
-    select_leaves(SPARRING_VIEW TreesView<G> trees, SPARRING_VIEW LeavesView leaves) {
+    advance_search(SPARRING_VIEW TreesView<G> trees, SPARRING_VIEW LeavesView leaves,
+                   SPARRING_VIEW EvaluationView found, int select) {
   const int first = static_cast<int>(blockIdx.x) * kWarp, index = first + Stage::lane();
   const bool has_tree = index < leaves.trees;
-  const int member = (has_tree ? index : first) / leaves.each;
+  const int member = (has_tree ? index : first) / leaves.each, rows = trees.options.row_count;
   const TreesView<G> mine = trees_of(trees, leaves.settings + member);
   const Tree<G> tree{mine, index};
+  if (found.policy && has_tree && leaves.leaf[index].evaluate) {
+    const i64 row = i64{index} * rows;
+    tree.settle(leaves.leaf[index], found.policy + row * found.width, found.width,
+                found.value + row);
+  }
+  if (!select) return;
   u8* const extra = leaves.extra + i64{index} * SPARRING_EXTRA_BYTES;
   Leaf<G> leaf;
   const bool written = has_tree && tree.select_leaf(leaf, extra) && leaf.evaluate;
@@ -189,7 +193,6 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   else if (has_tree)
     leaves.leaf[index].evaluate = 0;
   const u32 all = __ballot_sync(0xffffffffu, written);
-  const int rows = trees.options.row_count;
   for (int r = 0; r < rows; ++r) {
     u8* const out = leaves.obs + (i64{first} * rows + r) * kRowBytes;
     if (written) {

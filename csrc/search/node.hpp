@@ -48,8 +48,12 @@ struct alignas(16) Edge {
   u32 visits;
   u32 link;  // child << kActionBits | action; child 0: none yet
 
-  SPARRING_FN int action() const { return static_cast<int>(link & ((1u << kActionBits) - 1)); }
-  SPARRING_FN int child() const { return static_cast<int>(link >> kActionBits); }
+  SPARRING_FN static int action_of(u32 link) {
+    return static_cast<int>(link & ((1u << kActionBits) - 1));
+  }
+  SPARRING_FN static int child_of(u32 link) { return static_cast<int>(link >> kActionBits); }
+  SPARRING_FN int action() const { return action_of(link); }
+  SPARRING_FN int child() const { return child_of(link); }
 };
 static_assert(sizeof(Edge) == 16);
 

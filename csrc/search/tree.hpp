@@ -89,7 +89,7 @@ struct Tree {
     if (waits && h.settled < h.started) return false;
     int edge;
     if (options().rule == kPuct) {
-      edge = choose_puct(node(0), 0, nullptr);
+      edge = choose_puct(node(0), 0, nullptr).edge;
     } else {
       if (h.next == 0) begin_round();
       edge = h.considered[h.next++];
@@ -378,13 +378,19 @@ struct Tree {
 
   // Descent
 
-  SPARRING_FN int choose(const Node<G>& n, int at, const Legal<G>* legal) const {
+  // An edge of a node and what it links to.
+  struct Choice {
+    int edge = -1;
+    u32 link = 0;
+  };
+
+  SPARRING_FN Choice choose(const Node<G>& n, int at, const Legal<G>* legal) const {
     return options().rule == kPuct ? choose_puct(n, at, legal) : choose_improved(n, at, legal);
   }
 
   // The edge whose share of visits is furthest below its share of the improved policy; -1 if none
   // is legal.
-  SPARRING_FN int choose_improved(const Node<G>& n, int at, const Legal<G>* legal) const {
+  SPARRING_FN Choice choose_improved(const Node<G>& n, int at, const Legal<G>* legal) const {
     if (n.visits == 0 && !legal) return most_probable(n, at);
     const NodeValues values = values_of(n, at, legal);
     f64 weight[kFewEdges ? kBlock : kInnerEdges], sum = 0;
@@ -399,45 +405,45 @@ struct Tree {
       visits += edge.visits;
     });
     const f64 per_sum = 1.0 / sum, per_visit = 1.0 / (1.0 + visits);
-    int best = -1;
+    Choice best;
     f64 best_score = 0;
     each_edge(at, n.edges, [&](int i, const Edge& edge) {
       if (weight[i] < 0) return;
       const f64 score = weight[i] * per_sum - edge.visits * per_visit;
-      if (best >= 0 && score <= best_score) return;
-      best = i;
+      if (best.edge >= 0 && score <= best_score) return;
+      best = {i, edge.link};
       best_score = score;
     });
     return best;
   }
 
-  SPARRING_FN int most_probable(const Node<G>& n, int at) const {
-    int best = 0;
+  SPARRING_FN Choice most_probable(const Node<G>& n, int at) const {
+    Choice best;
     f32 most = 0;
     each_edge(at, n.edges, [&](int i, const Edge& edge) {
       if (i > 0 && edge.prior <= most) return;
-      best = i;
+      best = {i, edge.link};
       most = edge.prior;
     });
     return best;
   }
 
-  SPARRING_FN int choose_puct(const Node<G>& n, int at, const Legal<G>* legal) const {
+  SPARRING_FN Choice choose_puct(const Node<G>& n, int at, const Legal<G>* legal) const {
     const NodeValues values = values_of(n, at, legal, true);
     u32 visits = 0;
     each_edge(at, n.edges, [&](int, const Edge& edge) {
       if (!legal || is_legal(edge, legal)) visits += edge.visits;
     });
     const f64 c_puct = options().c_puct, root = square_root(static_cast<f64>(max(visits, 1u)));
-    int best = -1;
+    Choice best;
     f64 best_score = 0;
     each_edge(at, n.edges, [&](int i, const Edge& edge) {
       if (legal && !is_legal(edge, legal)) return;
       const f64 q =
           values.scaled(edge.visits ? static_cast<f64>(edge.mean) : static_cast<f64>(n.value));
       const f64 score = q + c_puct * edge.prior * root / (1.0 + edge.visits);
-      if (best >= 0 && score <= best_score) return;
-      best = i;
+      if (best.edge >= 0 && score <= best_score) return;
+      best = {i, edge.link};
       best_score = score;
     });
     return best;
@@ -451,14 +457,13 @@ struct Tree {
 #endif
   }
 
-  // Adds a child to an edge.
-  SPARRING_FN int add_child(int parent, int edge) const {
+  // Links an edge to a new node, and returns its number and what is known of it.
+  SPARRING_FN int add_child(int parent, Choice at, Node<G>& n) const {
     const int child = head().nodes++;
-    Node<G>& n = node(child);
+    edges(parent)[at.edge].link = at.link | static_cast<u32>(child) << kActionBits;
     n = Node<G>{};
     n.parent = parent;
-    n.parent_edge = static_cast<u16>(edge);
-    edges(parent)[edge].link |= static_cast<u32>(child) << kActionBits;
+    n.parent_edge = static_cast<u16>(at.edge);
     return child;
   }
 
@@ -485,20 +490,20 @@ struct Tree {
     }
   }
 
-  // Plays an edge in the leaf's environment and keeps the rewards in its child.
-  SPARRING_FN Result play_edge(Leaf<G>& leaf, u8* leaf_extra, int parent, int edge,
-                               int child) const {
+  // Plays an edge in the leaf's environment and keeps the rewards in its child `n`. role: of the
+  // parent.
+  SPARRING_FN Result play_edge(Leaf<G>& leaf, u8* leaf_extra, int parent, Choice at, int role,
+                               Node<G>& n) const {
     Action actions[G::kRows]{};
     if constexpr (kJointActions<G>) {
-      for (int r = 0; r < G::kRows; ++r) actions[r] = joint_of(parent, edge)[r];
+      for (int r = 0; r < G::kRows; ++r) actions[r] = joint_of(parent, at.edge)[r];
     } else {
-      actions[head().row] = edges(parent)[edge].action();
+      actions[head().row] = Edge::action_of(at.link);
     }
     f32 reward[G::kMaxSeats * G::kRoles]{};
     const Result result = play(leaf, leaf_extra, actions, reward);
-    Node<G>& n = node(child);
-    const int role = node(parent).role;
-    for (int seat = 0; seat < seats(); ++seat) n.reward[seat] = reward[seat * G::kRoles + role];
+    SPARRING_UNROLL (int seat = 0; seat < G::kMaxSeats; ++seat)
+      n.reward[seat] = reward[seat * G::kRoles + role];
     return result;
   }
 
@@ -512,28 +517,29 @@ struct Tree {
   SPARRING_FN void descend(Leaf<G>& leaf, u8* leaf_extra, int edge) const {
     if constexpr (kStoresPositions<G>) {
       int at = 0;
-      for (int child; (child = edges(at)[edge].child()) != 0;) {
-        at = child;
-        const Node<G> n = node(at);
-        leaf.node = at;
+      Node<G> n = node(0);
+      Choice next{edge, edges(0)[edge].link};
+      while (const int child = Edge::child_of(next.link)) {
+        at = leaf.node = child;
+        n = node(at);
         if (n.status == Status::kTerminated || n.status == Status::kProven) return;
         if (n.status == Status::kTruncated) {
           load(leaf, leaf_extra, at);
           leaf.evaluate = 1;
           return;
         }
-        edge = choose(n, at, nullptr);
+        next = choose(n, at, nullptr);
       }
       load(leaf, leaf_extra, at);
-      const int child = add_child(at, edge);
-      const Result result = play_edge(leaf, leaf_extra, at, edge, child);
-      Node<G>& n = node(child);
+      const int role = n.role;
+      leaf.node = add_child(at, next, n);
+      const Result result = play_edge(leaf, leaf_extra, at, next, role, n);
       n.status = result.terminated                  ? Status::kTerminated
                  : result.truncated || result.stuck ? Status::kTruncated
                                                     : Status::kOpen;
-      state(child) = leaf.env.game;
       enter(n, leaf.env);
-      leaf.node = child;
+      node(leaf.node) = n;
+      state(leaf.node) = leaf.env.game;
       leaf.evaluate = n.status != Status::kTerminated;
       leaf.expand = n.status == Status::kOpen;
     }
@@ -555,23 +561,28 @@ struct Tree {
     leaf.env.episode = episode_of(leaf.simulation);
     copy_extra(leaf_extra);
     resample_hidden(leaf);
+    Choice next{edge, edges(0)[edge].link};
     for (int at = 0;;) {
-      int child = edges(at)[edge].child();
-      if (child == 0) child = add_child(at, edge);
-      const Result result = play_edge(leaf, leaf_extra, at, edge, child);
+      int child = Edge::child_of(next.link);
+      if (child == 0) {
+        Node<G> fresh;
+        child = add_child(at, next, fresh);
+        node(child) = fresh;
+      }
+      Node<G>& n = node(child);
+      const Result result = play_edge(leaf, leaf_extra, at, next, node(at).role, n);
       at = leaf.node = child;
       if (result.terminated) return;
       leaf.evaluate = 1;
       if (result.truncated || result.stuck) return;
-      Node<G>& n = node(at);
       if (n.edges == 0) {
         enter(n, leaf.env);
         leaf.expand = 1;
         return;
       }
       if (n.seat != mover(leaf)) return;
-      edge = choose(n, at, &leaf.legal[head().row]);
-      if (edge < 0) return;
+      next = choose(n, at, &leaf.legal[head().row]);
+      if (next.edge < 0) return;
       leaf.evaluate = 0;
     }
   }
@@ -763,16 +774,17 @@ struct Tree {
   // Proves a node if an edge wins or the values of all are exact; returns whether it did.
   SPARRING_FN bool prove(int at) const {
     Node<G>& n = node(at);
-    const Edge* e = edges(at);
     const bool may_lack_actions = options().width < options().root_width;
     bool known = !may_lack_actions || n.edges < options().width;
     f32 best = -3.4e38f;
-    for (int i = 0; i < n.edges; ++i) {
-      if (is_proven(e[i]))
-        best = max(best, e[i].mean);
+    each_edge(at, n.edges, [&](int, const Edge& edge) {
+      // Read in any case, the root's in place of none: a GPU does not wait for each.
+      const Status status = node(edge.child()).status;
+      if (edge.child() != 0 && status >= Status::kTerminated)
+        best = max(best, edge.mean);
       else
         known = false;
-    }
+    });
     if (best <= 0 && !known) return false;
     n.status = Status::kProven;
     n.value = best;

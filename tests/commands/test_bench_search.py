@@ -84,6 +84,10 @@ class CountedSearch:
         assert len(logits[0]) == len(values[0]) == 8
         self.launched.append("settle")
 
+    def advance(self, logits: torch.Tensor, values: torch.Tensor) -> None:
+        assert len(logits[0]) == len(values[0]) == 8
+        self.launched.append("advance")
+
     def decide(self, action: object, value: torch.Tensor) -> None:
         self.launched.append("decide")
 
@@ -119,7 +123,7 @@ def test_searches_on_a_gpu_are_launched_as_training_does(
     net.load(0, make_net(rules, config).state_dict())
     bench = search_gpu.GpuSearchBench(net, pool, 2, "puct")
     bench.measure()
-    waves = ["select", "settle"] * 3
+    waves = ["select", *["advance"] * 3]
     assert bench.search.launched == 2 * ["begin 2", *waves, "decide"]
     assert (bench.search.rule, bench.made, bench.batches) == ("puct", 16, [8, 8, 8])
     found = search.summary(bench)

@@ -124,7 +124,7 @@ def test_searches_compile(game: str) -> None:
     rules = Rules(game)
     sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
     code = ptx(search.SOURCE.format(name=game), sizes, exact=True)
-    for kernel in (b"begin_search", b"select_leaves", b"settle_leaves", b"decide_roots"):
+    for kernel in (b"begin_search", b"advance_search", b"decide_roots"):
         assert kernel in code
 
 

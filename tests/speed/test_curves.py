@@ -99,7 +99,7 @@ def test_our_own_kernels_are_known_by_name() -> None:
     """Their names are read from the sources, so that none is forgotten."""
     assert our_kernels()["step"] == our_kernels()["open_rows"] == "games"
     assert our_kernels()["adam"] == "optimizer"
-    assert our_kernels()["select_leaves"] == our_kernels()["settle_leaves"] == "trees"
+    assert our_kernels()["advance_search"] == our_kernels()["begin_search"] == "trees"
     assert our_kernels()["grouped_product"] == "products"
     assert kind_of("void at::native::vectorized_elementwise_kernel<4>") == "elementwise"
     assert kind_of("multi_tensor_apply_kernel") == "optimizer"

@@ -1,8 +1,8 @@
 """Searches on a GPU, one tree per row of a GPU pool: the trees that CPU threads would make.
 
 A search is a list of launches without synchronization or allocation, so that a graph can hold it:
-`begin`, then `select` and `settle` for the root and for every simulation, between which a network
-evaluates the rows of `obs`, then `decide`. tests/cuda/test_search.py compares the trees with those
+`begin`, `select`, then `advance` for the root and for every simulation, with what a network says of
+the rows of `obs`, then `decide`. tests/cuda/test_search.py compares the trees with those
 of the CPU.
 """
 
@@ -77,7 +77,7 @@ class CudaSearch:
         self.root_width, self.width = self._options["root_width"], self._options["width"]
         """Edges of roots and of other nodes."""
         self._allocate()
-        self._kernels.select_leaves.reserve(self._sizes["rows"])
+        self._kernels.advance_search.reserve(self._sizes["rows"])
 
     def _complete(self, config: SearchConfig, rule: str) -> dict[str, Any]:
         """Return the fields of `SearchOptions`, as `complete_options` in csrc/search does."""
@@ -189,14 +189,21 @@ class CudaSearch:
 
     def select(self) -> None:
         """Begin the next simulation of every tree and write the rows of leaves to `obs`."""
-        self._kernels.select_leaves(-(-self.trees // WARP), WARP, self._trees, self._leaves)
+        self._advance(None, None, select=True)
 
     def settle(self, logits: Tensor, value: Tensor) -> None:
         """Take the outputs for `obs`: logits [rows, width], values in units of rewards [rows]."""
-        width = logits.shape[-1]
-        self._kernels.settle_leaves(
-            *(self._blocks(), BLOCK, self._trees, self._leaves, logits, width, value)
-        )
+        self._advance(logits, value, select=False)
+
+    def advance(self, logits: Tensor, value: Tensor) -> None:
+        """Settle, then select, in one launch. After the last simulation nothing is selected."""
+        self._advance(logits, value, select=True)
+
+    def _advance(self, logits: Tensor | None, value: Tensor | None, *, select: bool) -> None:
+        width = 0 if logits is None else logits.shape[-1]
+        found = self._kernels.view("EvaluationView", policy=logits, value=value, width=width)
+        blocks = -(-self.trees // WARP)
+        self._kernels.advance_search(blocks, WARP, self._trees, self._leaves, found, int(select))
 
     def decide(
         self,
@@ -218,10 +225,10 @@ class CudaSearch:
     def run(self, evaluate: Evaluate, simulations: int | Tensor) -> dict[str, Tensor]:
         """Search in all rows of the pool; return the arrays of `decide` by name."""
         self.begin(simulations)
+        self.select()
         for _ in range(self.simulations + 1):
-            self.select()
             logits, value = evaluate(self.obs)
-            self.settle(logits.contiguous(), value.contiguous())
+            self.advance(logits.contiguous(), value.contiguous())
         shape = self.trees, max(self.rules.actions, 1)
         with torch.device(self.pool.device):
             found = {

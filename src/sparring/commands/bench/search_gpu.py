@@ -96,9 +96,9 @@ class GpuSearchBench:
 
     def _launch(self, evaluate: Callable[[], tuple[Any, Any]]) -> None:
         self.search.begin(self.simulations)
+        self.search.select()
         for _ in range(self.waves):
-            self.search.select()
-            self.search.settle(*evaluate())
+            self.search.advance(*evaluate())
         self.search.decide(*self.found)
 
     def network(self) -> None:

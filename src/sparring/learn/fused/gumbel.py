@@ -103,9 +103,9 @@ class SearchedPlay(FusedSelfPlay):
         simulations, search = self.simulations_at(step), self.search
         self._look(step, rows)
         search.begin(simulations, policy=rollout.policy[step], learner=LEARNER)
+        search.select()
         for _ in range(simulations + 1):  # the root comes first
-            search.select()
-            search.settle(*evaluate_leaves(self.net, self.leaves, search.obs, self._values))
+            search.advance(*evaluate_leaves(self.net, self.leaves, search.obs, self._values))
         search.decide(rollout.action[at], rollout.value[at], self.improved[at])
         self.full[at].fill_(float(self.is_full(step)))
         if self.frozen:
