@@ -9,12 +9,13 @@ import torch
 from sparring.config import DQNConfig, NetConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.critic import CriticRows, critic_config
+from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
 from sparring.learn.transitions import PENDING_DTYPE
 from sparring.machine import UNCHECKED_BYTES, check_memory_budget, format_bytes, free_memory
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
 

@@ -11,8 +11,9 @@ from sparring.capabilities.refusals import feature_unsupported_reason, unsupport
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
-from sparring.learn.critic import CriticRows, critic_config
+from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU, ComputePath, Plan
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet

@@ -1,0 +1,66 @@
+"""Rows that also hold what is hidden from the seat, as a critic reads them while training.
+
+A row holds the hidden information that the game declares, relative to the seat, then the
+observation.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sparring.games.features import Feature, FeatureBlock
+from sparring.games.hidden import state_field
+from sparring.games.rules import Rules
+from sparring.nets.net import HIDDEN, check_hidden
+
+ALIGNED = 16
+"""Hidden information fills a multiple of this many bytes: what follows keeps its alignment."""
+
+
+class CriticRows:
+    """Classes of hidden items, one byte each, then the observation."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.hidden = hidden = check_hidden(rules)
+        self.state_field = state_field(rules, hidden.field)
+        self.classes = [i for i in range(len(hidden.classes)) if i != hidden.dull]
+        """Those with a byte; the dull class has none."""
+        self.used = len(hidden.items) * len(self.classes)
+        self.width = -(-self.used // ALIGNED) * ALIGNED
+        """Bytes in front of the observation."""
+        self.obs_bytes = rules.obs_bytes
+        self.rules = self._rules(rules)
+        """Rules whose observations are these rows."""
+        self.row_bytes = self.rules.obs_bytes
+        self._kept: dict[torch.device, Tensor] = {}
+
+    def _rules(self, rules: Rules) -> Rules:
+        shown = [self.hidden.classes[i] for i in self.classes]
+        names = [f"{item}: {one}" for item in self.hidden.items for one in shown]
+        names += ["unused"] * (self.width - self.used)
+        hidden = (Feature(name, "uint8", at, 1.0) for at, name in enumerate(names))
+        seen = (replace(one, offset=one.offset + self.width) for one in rules.features)
+        blocks = (replace(one, first=one.first + self.width) for one in rules.blocks)
+        wider: Any = copy(rules)
+        wider.obs_bytes += self.width
+        wider.features = (*hidden, *seen)
+        wider.blocks = (FeatureBlock(HIDDEN, 0, 1, tuple(names)), *blocks)
+        wider.__dict__.pop("runs", None)
+        found: Rules = wider
+        return found
+
+    def build(self, obs: Tensor, raw: Tensor, seat: Tensor) -> Tensor:
+        """Return rows [n, row_bytes]. raw: the field of the game state. seat: of every row."""
+        if obs.device not in self._kept:  # a CUDA graph copies nothing from the host
+            self._kept[obs.device] = torch.tensor(self.classes, device=obs.device)
+        classes = self.hidden.read(torch, raw, seat)
+        rows = torch.zeros(len(obs), self.row_bytes, dtype=torch.uint8, device=obs.device)
+        is_class = classes.unsqueeze(-1) == self._kept[obs.device]
+        rows[:, : self.used] = is_class.flatten(1)
+        rows[:, self.width :] = obs[:, : self.obs_bytes]
+        return rows
