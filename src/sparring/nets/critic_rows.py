@@ -1,7 +1,8 @@
-"""Rows that also hold what is hidden from the seat, as a critic reads them while training.
+"""Rows that also hold what is hidden from the seat, for critics and for responses that see it.
 
 A row holds the hidden information that the game declares, relative to the seat, then the
-observation.
+observation. Nothing that plays reads such rows: a critic is thrown away after training, and a
+response with `net.sees` measures what seeing is worth, in pools alone.
 """
 
 from __future__ import annotations
@@ -10,13 +11,22 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sparring.config import NetConfig
+from sparring.errors import ConfigError
 from sparring.games.features import Feature, FeatureBlock
 from sparring.games.hidden import state_field
 from sparring.games.rules import Rules
 from sparring.nets.net import HIDDEN, check_hidden
+from sparring.nets.roots import Roots
+from sparring.pools.native import Pool
+
+Bytes = npt.NDArray[np.uint8]
+Indices = npt.NDArray[np.intp]
 
 ALIGNED = 16
 """Hidden information fills a multiple of this many bytes: what follows keeps its alignment."""
@@ -64,3 +74,45 @@ class CriticRows:
         rows[:, : self.used] = is_class.flatten(1)
         rows[:, self.width :] = obs[:, : self.obs_bytes]
         return rows
+
+    def of_pool(self, pool: Any, rows: Indices, obs: Bytes, seat: npt.NDArray[np.int8]) -> Bytes:
+        """Return rows of a native pool as it stands: `build` for few rows, which torch is slow for.
+
+        obs, seat: of the pool's rows.
+        """
+        tables = pool.tables[rows // pool.rules.rows, self.state_field.byte_slice]
+        classes = self.hidden.read(np, np.ascontiguousarray(tables), seat)
+        found = np.zeros((len(obs), self.row_bytes), np.uint8)
+        found[:, : self.used] = (classes[..., None] == self.classes).reshape(len(obs), -1)
+        found[:, self.width :] = obs[:, : self.obs_bytes]
+        return found
+
+    def of_roots(self, roots: Roots | None, obs: Bytes, name: str) -> Bytes:
+        """Return rows of the pools behind a batch; raise if a policy is asked without a pool.
+
+        Positions of single games are those that people play. name: of the policy.
+        """
+        known = ((where, rows) for where, rows in roots or () if isinstance(where, Pool))
+        pools = [(pool, rows) for pool, rows in known if len(rows)]
+        counts = [len(rows) for _, rows in pools]
+        if not pools or sum(counts) != len(obs):
+            raise ConfigError(never_plays(name))
+        parts = np.split(obs, np.cumsum(counts)[:-1])
+        found = [
+            self.of_pool(pool, rows, part, pool.batch().seat[rows])
+            for (pool, rows), part in zip(pools, parts, strict=True)
+        ]
+        return np.concatenate(found)
+
+
+def rules_read(rules: Rules, net: NetConfig) -> Rules:
+    """Return the rules whose observations a network reads: with what is hidden, if it sees that."""
+    return CriticRows(rules).rules if net.sees else rules
+
+
+def never_plays(name: str) -> str:
+    """Return the refusal of a policy that sees what is hidden."""
+    return (
+        f"{name} sees what is hidden from its seat: it is a yardstick of sparring exploit, and "
+        "never plays; name another policy"
+    )
