@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import sparring
-from make import make_ppo
+from make import make_ppo, some_net
 from sparring import Rules
 from sparring.capabilities.refusals import games_offering
 from sparring.config import CollectConfig, NetConfig, PPOConfig
@@ -85,6 +85,27 @@ def test_the_learner_reads_rows_with_what_is_hidden_and_others_those_of_the_pool
         run.collector.link(gamma=1.0, required=False)
         run.collector.keep_pending()
     assert seen
+
+
+def test_frozen_opponents_in_slots_see_no_more_than_their_seat() -> None:
+    collect = replace(COLLECT, steps=1, cpu="float32")
+    pool = sparring.Pool("leduc_poker", 16, seed=1, threads=1, lineups=[sparring.Lineup((0, 1))])
+    run = PPO(pool, collect, PPOConfig(), SEES, slots=1, threads=1)
+    frozen = some_net("leduc_poker", replace(SEES, sees=False))
+    run.put(1, frozen.state_dict(), greedy=True)
+    first, met = run.collector.transitions.max_pending, 0
+    for number in range(12):
+        batch = pool.batch()
+        theirs = np.flatnonzero(batch.policy == 1)
+        met += len(theirs)
+        obs, mask = (torch.from_numpy(rows[theirs]) for rows in (batch.obs, batch.mask))
+        with torch.no_grad():
+            wanted = frozen(obs)[POLICY].masked_fill(mask == 0, -torch.inf).argmax(1)
+        run.collector.collect(number)
+        assert (run.collector.rollout.action[first:][theirs] == wanted.numpy()).all()
+        run.collector.link(gamma=1.0, required=False)
+        run.collector.keep_pending()
+    assert met > 16
 
 
 @pytest.mark.parametrize("game", GAMES)
