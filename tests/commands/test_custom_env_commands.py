@@ -78,6 +78,8 @@ def test_a_policy_is_exploited_in_games_that_the_factory_makes(
     assert "custom environment, whose tree is not known" in told(
         f"exploit {runs['nim']} --exact", capsys, 2
     )
+    why = "is a custom environment, which does not declare what it hides; leave sees out"
+    assert why in told(f"exploit {runs['nim']} --kinds sees", capsys, 2)
 
 
 def test_agents_search_in_copies(

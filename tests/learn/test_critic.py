@@ -22,9 +22,10 @@ from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.errors import ConfigError
 from sparring.games.hidden import hidden_of, read_hidden
 from sparring.learn.advantages import VTrace
-from sparring.learn.critic import CRITIC, CRITIC_OPTIMIZER, CriticRows, fresh_critic
+from sparring.learn.critic import CRITIC, CRITIC_OPTIMIZER, fresh_critic
 from sparring.learn.head_terms import seats_of
 from sparring.learn.ppo import PPO
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.net import POLICY, VALUE
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment, Schedule

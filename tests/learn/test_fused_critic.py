@@ -9,9 +9,10 @@ import torch
 from sparring import Rules
 from sparring.config import NetConfig
 from sparring.games.hidden import hidden_of, state_field
-from sparring.learn.critic import CriticRows, fresh_critic
+from sparring.learn.critic import fresh_critic
 from sparring.learn.fused.critic import FusedCritic
 from sparring.learn.fused.rollout import FusedRollout
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.net import VALUE
 from sparring.nets.run.captured import CapturedNet
 

@@ -13,7 +13,7 @@ from sparring.cli import main, read_options
 from sparring.commands.shared.table import COMMANDS
 from sparring.config import TrainConfig
 from sparring.config.arguments import split_lists
-from sparring.config.commands import BenchTrainConfig
+from sparring.config.commands import BenchTrainConfig, ExploitConfig
 from sparring.training.planning.settings import with_preset
 
 QUICK = """
@@ -120,6 +120,8 @@ def test_lists_are_read_in_one_go_and_one_by_one() -> None:
     assert together == ["x", "--opponents", "a=1", "b", "--seed", "3"]
     hidden = split_lists(["--hidden", "512", "256", "skull_king"], BenchTrainConfig)
     assert hidden == ["--hidden", "512", "--hidden", "256", "skull_king"]
+    kinds = split_lists(["--kinds", "scratch", "own", "latest"], ExploitConfig)
+    assert kinds == ["--kinds", "scratch", "--kinds", "own", "latest"]
     assert options("tic_tac_toe --net.hidden 8 --net.hidden 4").net.hidden == (8, 4)
     assert options("tic_tac_toe --ppo.gamma_into 1 0.5").ppo.gamma_into == (1.0, 0.5)
 

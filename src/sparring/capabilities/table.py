@@ -61,6 +61,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "magnet": Ability("a learner whose policy follows a magnet"),
         "average": Ability("a learner that averages its weights"),
         "critic": Ability("a learner with a critic that sees what is hidden"),
+        "seeing": Ability("a learner whose rows may hold what is hidden"),
         "records": Ability("a learner that imitates demonstrations"),
         "memory": Ability("a learner of networks with memory"),
         "sequences": Ability("a learner with backpropagation through time"),
@@ -107,6 +108,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         ),
         "shared league": Ability("games and networks on one device", "use --device cpu"),
         "replicas": Ability("games and networks on CPUs", "use --device cpu"),
+        "seeing": Ability("games and network on the CPU", "use --device cpu"),
     },
 }
 """Abilities by part, as error messages describe them."""
@@ -117,7 +119,7 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet", "critic"},
+        | {"magnet", "critic", "seeing"},
         "--algo ppo",
     ),
     "ppo by role": Component(
@@ -163,7 +165,9 @@ HOST = frozenset(
 """Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
 those of other processes."""
 PLACES: Mapping[str, Component] = {
-    "cpu": Component("games and network on the CPU", HOST | {"replicas", "shared league"}),
+    "cpu": Component(
+        "games and network on the CPU", HOST | {"replicas", "seeing", "shared league"}
+    ),
     "graphs": Component(
         "graphs on the GPU",
         frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"})
@@ -248,6 +252,19 @@ FEATURES: Mapping[str, FeatureSpec] = {
         },
     ),
     "net.critic_hidden": FeatureSpec({NETWORK: ("critic",)}),
+    "net.sees": FeatureSpec(
+        {LEARNER: ("seeing",), GAME: ("hidden",), PLACE: ("seeing",)},
+        {
+            "collect.mirror": "hidden information has no mirror image",
+            "heads": "their targets read rows of finished games, where what was hidden is gone",
+            "hindsight.on": "relabeled rows hold what was seen",
+            "imitate": "demonstrations hold what was seen",
+            "net.critic full": "its own values see what is hidden",
+            **dict.fromkeys(
+                ("actors", "cluster", "replicas"), "what is hidden is read where the games run"
+            ),
+        },
+    ),
     "net.kind residual": FeatureSpec({GAME: ("board",)}),
     "net.kind attention": FeatureSpec({GAME: ("entities",)}),
     "net.memory": FeatureSpec(

@@ -145,7 +145,9 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     if plots:
         print(f"curves: {', '.join(str(path) for path in plots)}")
     where = display_path(agent.run)
-    print(f"run: {where}; next: {next_command(agent.policy.rules, where)}")
+    seeing = agent.policy.seeing  # a yardstick, which never plays
+    following = f"sparring plot {where}" if seeing else next_command(agent.policy.rules, where)
+    print(f"run: {where}; next: {following}")
     return code
 
 

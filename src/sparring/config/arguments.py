@@ -34,8 +34,7 @@ def split_lists(args: list[str], config: Any) -> list[str]:
             parts.append([word])
             continue
         option = repeatable[name]
-        pairs_only = option.appended or option.is_numeric
-        values = [value] if equals else take_values(rest, pairs=pairs_only)
+        values = [value] if equals else take_values(rest, option)
         if option.is_numeric:  # 256,256 as well as 256 256
             values = [one for word in values for one in word.split(",") if one]
         if option.appended:
@@ -69,20 +68,23 @@ def values_of(words: list[str], config: Any) -> dict[str, str]:
         elif equals:
             found[option.path] = value
         elif option.is_list:
-            take_values(rest, pairs=option.appended or option.is_numeric)
+            take_values(rest, option)
         elif rest and not is_option(rest[0]):
             found[option.path] = rest.pop(0)
     return found
 
 
-def take_values(rest: list[str], *, pairs: bool) -> list[str]:
+def take_values(rest: list[str], option: Option) -> list[str]:
     """Remove the values of an option from the words after it, and return them.
 
-    pairs: after the first value, only key=value and numbers count; other words may be a game.
+    Where other words may be a game, only key=value, numbers and the option's own words count after
+    the first value.
     """
+    strict = option.appended or option.is_numeric
     values: list[str] = []
     while rest and not is_option(rest[0]):
-        if pairs and values and "=" not in rest[0] and not is_number(rest[0]):
+        known = "=" in rest[0] or is_number(rest[0]) or rest[0] in option.words
+        if strict and values and not known:
             break
         values.append(rest.pop(0))
     return values

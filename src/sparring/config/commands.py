@@ -259,9 +259,10 @@ class ExploitConfig(Checked):
 
     policy: Positional[str]
     """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
-    kinds: Annotated[tuple[str, ...], one_of("scratch", "own")] = ()
+    kinds: Annotated[tuple[str, ...], one_of("scratch", "own", "sees")] = ()
     """Kinds of responses: scratch has random weights at first, own those of the policy. The
-    strongest counts. Left out: both, against a bot scratch."""
+    strongest counts. Left out: both, against a bot scratch. sees reads what is hidden from its
+    seat: no legal opponent and no bound, but a measure of what seeing is worth."""
     seeds: Annotated[int, between(1, 64)] = 1
     """Responses of each kind, with seeds from --seed on. More find more weaknesses."""
     minutes: Annotated[float, above(0)] = 2.0

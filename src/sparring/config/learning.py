@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
-from tyro.conf import UseAppendAction
+from tyro.conf import Suppress, UseAppendAction
 
 from sparring.config.ranges import (
     Checked,
@@ -268,6 +268,9 @@ class NetConfig(Checked, section="net"):
     bptt_steps: Annotated[int, between(1, 1024)] = 16
     """GRU memory: decisions through which gradients flow back (truncated BPTT). More learns longer
     dependencies and costs more."""
+    sees: Annotated[bool, Suppress] = False
+    """Rows hold what is hidden from the seat. Set by `sparring exploit --kinds sees` alone; no such
+    policy plays."""
 
     @property
     def perceptron(self) -> bool:

@@ -26,6 +26,7 @@ from sparring.learn.rollout import (
     groups_of,
 )
 from sparring.learn.transitions import Transitions
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.distribution import ActionSampler, squash_actions, unsquash_actions
 from sparring.nets.net import POLICY, VALUE
 from sparring.phases import Timing, phase
@@ -83,6 +84,7 @@ class Collector:
         pinned: bool = False,
         by_role: bool = False,
         first_row: int = 0,
+        seeing: CriticRows | None = None,
     ) -> None:
         """Reset the pool's games.
 
@@ -90,6 +92,7 @@ class Collector:
         by_role: link a decision with the seat's next one in the same role.
         squash: continuous actions pass through tanh before games get them.
         first_row: index of the pool's first row among all pools, for random numbers.
+        seeing: the learner's rows, if they also hold what is hidden; others get the pool's.
         """
         if pool.num_games != config.games:
             raise ConfigError(f"the pool has {pool.num_games} games, the config {config.games}")
@@ -97,7 +100,10 @@ class Collector:
         self.transitions = Transitions(
             pool.rules, config.games, config.steps, learner=LEARNER, by_role=by_role
         )
-        self.rollout = Rollout(pool, self.transitions, config.steps, columns, pinned=pinned)
+        self.seeing, row_bytes = seeing, seeing.row_bytes if seeing else pool.row_bytes
+        self.rollout = Rollout(
+            pool, self.transitions, config.steps, columns, pinned=pinned, row_bytes=row_bytes
+        )
         self.first_row = first_row
         self.actors: dict[int, Actor] = {LEARNER: actor}
         """Actors by policy id."""
@@ -197,7 +203,7 @@ class Collector:
             for step, group in group_steps:
                 batch, rows, at = group.batch, group.rows, self._places(step, group)
                 rollout.store_truth(self.pool, group.games, at)
-                rollout.obs[at], rollout.mask[at] = batch.obs, batch.mask
+                rollout.obs[at], rollout.mask[at] = self._rows_of(group), batch.mask
                 rollout.seat[step, rows], rollout.role[step, rows] = batch.seat, batch.role
                 rollout.policy[step, rows] = policy = batch.policy
                 self.decisions += int((policy == LEARNER).sum())
@@ -208,6 +214,20 @@ class Collector:
             with self.phases("stepping"):
                 for step, group in group_steps:
                     self.pool.send(self._env_actions(self._places(step, group)), group.slot)
+
+    def _rows_of(self, group: GameGroup) -> Bytes:
+        """Return the rows that are stored: the pool's, or those of a learner that sees."""
+        if self.seeing is None:
+            return group.batch.obs
+        rows = np.arange(group.rows.start, group.rows.stop)
+        return self.seeing.of_pool(self.pool, rows, group.batch.obs, group.batch.seat)
+
+    def _as_seen(self, inputs: tuple[Bytes, Bytes, RngKeys]) -> tuple[Bytes, Bytes, RngKeys]:
+        """Return the arguments of `Actor.act` for others than the learner: they see no more."""
+        if self.seeing is None:
+            return inputs
+        obs, mask, keys = inputs
+        return np.ascontiguousarray(obs[:, self.seeing.width :]), mask, keys
 
     @property
     def by_slot(self) -> bool:
@@ -236,7 +256,8 @@ class Collector:
             check_answered({int(policy_id)}, self.answered)  # line-ups may have changed since
             self._act_for_other(number, int(policy_id), group_steps, played=played)
         if self.slots and grouped.any():
-            places, (obs, mask, keys) = self._actor_inputs(number, group_steps, grouped)
+            places, inputs = self._actor_inputs(number, group_steps, grouped)
+            obs, mask, keys = self._as_seen(inputs)
             output = self.slots.act(obs, mask, policy[grouped], keys)
             rollout.action[places] = output.action
             if played:
@@ -251,7 +272,7 @@ class Collector:
             selected = self._policies([group_step]) == policy_id
             if selected.any():
                 places, inputs = self._actor_inputs(number, [group_step], selected)
-                output = self.actors[policy_id].act(*inputs)
+                output = self.actors[policy_id].act(*self._as_seen(inputs))
                 self.rollout.action[places] = unsquash_actions(output.action, squash=self.squash)
                 if played:
                     self._store_memory(output, inputs[2])
@@ -307,7 +328,9 @@ class Collector:
                 rollout.record[step, games] = cast(Any, batch).record
             self.finished.add(batch, games.start)
             self._notify_reset(batch, games.start)
-            if batch.truncated.any():
+            # Games restart in the step that ends them: what was hidden there is not known, and the
+            # last decisions of who sees are left out.
+            if batch.truncated.any() and self.seeing is None:
                 rollout.truncations.add(self.pool.rules, step, games.start, batch, rollout)
 
     def _notify_reset(self, batch: Any = None, first: int = 0) -> None:

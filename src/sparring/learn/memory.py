@@ -9,12 +9,13 @@ import torch
 from sparring.config import DQNConfig, NetConfig, SACConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.learn.critic import CriticRows, critic_config
+from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.replay import replay_bytes
 from sparring.learn.ring import MAX_PLACES, check_capacity
 from sparring.learn.transitions import PENDING_DTYPE
 from sparring.machine import UNCHECKED_BYTES, check_memory_budget, format_bytes, free_memory
+from sparring.nets.critic_rows import CriticRows, rules_read
 from sparring.nets.sizes import pass_bytes
 from sparring.pools.limits import bytes_per_game
 
@@ -118,7 +119,7 @@ def memory_line(plan: Plan) -> str:
 def row_bytes_of(plan: Plan) -> int:
     """Bytes of a row: observation and memory of the seat."""
     memory = plan.custom.memory_bytes if plan.custom else plan.memory
-    return plan.rules.obs_bytes + memory
+    return rules_read(plan.rules, plan.net).obs_bytes + memory
 
 
 def chains_of(plan: Plan) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import make_net
@@ -115,6 +117,7 @@ class SelfPlay:
             pinned=self.device.type == "cuda",
             by_role=by_role or bool(roles),
             first_row=first_row,
+            seeing=CriticRows(pool.rules) if net.sees else None,
         )
         self.report = self._report_averaged if self.average else self.collector.report
         """Finishes an update, and makes its report of metrics and the number of samples."""
@@ -127,10 +130,11 @@ class SelfPlay:
         self._slots: SlotActor | None = None
         if slots:
             options: dict[str, Any] = {"memory": pool.memory_bytes, "threads": threads}
+            blind = replace(net, sees=False)  # opponents see no more than their seat
             frozen = (
                 GroupedHierarchy(pool.rules, roles, slots, **options)
                 if roles
-                else GroupedNet(pool.rules, net, slots, **options)
+                else GroupedNet(pool.rules, blind, slots, **options)
             )
             self._slots = self.collector.slots = SlotActor(frozen, slots, seed)
 

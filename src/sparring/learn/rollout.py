@@ -36,17 +36,19 @@ class Rollout:
         columns: Columns,
         *,
         pinned: bool = False,
+        row_bytes: int = 0,
     ) -> None:
         """Allocate the arrays.
 
         columns: that a learner stores with every row.
         pinned: pin the observations, for asynchronous copies to a GPU.
+        row_bytes: of the learner's rows; 0: those of the pool.
         """
         rules, places = pool.rules, transitions.places
         self.rows_per_game = rules.rows
         games, rows = pool.num_games, pool.num_games * pool.rules.rows
         self.obs = torch.zeros(
-            (places, pool.row_bytes), dtype=torch.uint8, pin_memory=pinned
+            (places, row_bytes or pool.row_bytes), dtype=torch.uint8, pin_memory=pinned
         ).numpy()
         self.mask = np.zeros((places, rules.actions), np.uint8)
         self.action: npt.NDArray[Any] = np.zeros(places, np.int32)

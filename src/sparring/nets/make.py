@@ -10,6 +10,7 @@ from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
+from sparring.nets.critic_rows import rules_read
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import fit_memory_bytes
@@ -49,7 +50,7 @@ def make_net(
             for role, role_config in roles.items()
         }
         return HierarchyNet(rules, nets)
-    custom_kind = is_factory(config.kind)
+    rules, custom_kind = rules_read(rules, config), is_factory(config.kind)
     if not custom_kind and config.kind not in KINDS:
         raise ConfigError(f"net.kind {config.kind!r} is unknown{suggestion(config.kind, KINDS)}")
     check_network(config)

@@ -14,6 +14,7 @@ from torch import Tensor
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.distribution import (
     ActionSampler,
     masked_log_probs,
@@ -85,6 +86,8 @@ class Policy:
         self.budget: Budget | None = None
         """Of a tree search at every decision, see `searching`; None: the network alone."""
         self.searches = SearchCache()
+        self.seeing = CriticRows(rules) if net.config.sees else None
+        """Its rows, if they hold what is hidden: then it measures, in pools, and never plays."""
         self.temperature = 1.0
         """Divides the logits that sampled actions are drawn from, see `at_level`."""
         self.device = torch.device(device)
@@ -235,9 +238,12 @@ class Policy:
 
         memory: what the previous decision returned for the same game and seat, `initial_memory` at
             the start of a game. Left out: it follows the observations, as in the rows of a pool.
-        roots: positions of the rows, from which a policy with a budget searches.
+        roots: positions of the rows, from which a policy with a budget searches, and of which one
+            that sees reads what is hidden.
         The other arguments are those of `act`.
         """
+        if self.seeing is not None:
+            obs = self.seeing.of_roots(roots, obs, self.name)
         network_rows = self.rows(obs, memory)
         mask = self._check_mask(network_rows, mask)
         greedy = greedy if self.greedy is None else self.greedy
@@ -389,7 +395,7 @@ class Policy:
     def _next_memory(self, obs: Bytes, inputs: Tensor, outputs: HeadOutputs) -> Bytes:
         memory = self.net.next_memory(inputs, outputs) if self.memory_bytes else None
         if memory is None:  # the network leaves the memory as it is
-            return obs[:, self.rules.obs_bytes :]
+            return obs[:, self.net.inputs.row_bytes - self.memory_bytes :]
         numbers: npt.NDArray[np.float32] = memory.float().cpu().contiguous().numpy()
         return numbers.view(np.uint8).reshape(len(obs), self.memory_bytes)
 

@@ -1,4 +1,4 @@
-"""Positions behind the rows of a batch, from which a policy with a budget searches. No torch."""
+"""Positions behind the rows of a batch, for policies that search or see. No torch."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
+from sparring.nets.critic_rows import never_plays
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.net import HIDDEN, POLICY, HeadOutputs, Net
@@ -75,6 +76,8 @@ class Searcher(Protocol):
 def check_searchable(policy: Searcher) -> None:
     """Raise with the reason if a policy cannot search."""
     rules, name = policy.rules, policy.name
+    if policy.net.config.sees:
+        raise ConfigError(never_plays(name))
     worlds = uses_worlds(rules) and not is_custom(rules)  # an environment is asked where it is
     if worlds:
         check_worlds(rules)

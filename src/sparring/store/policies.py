@@ -17,6 +17,7 @@ from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
+from sparring.nets.critic_rows import never_plays
 from sparring.nets.custom import keep_net
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.make import make_net
@@ -57,6 +58,7 @@ def load_policy(
     threads: int = 1,
     net: Any = None,
     trust: str | Sequence[str] = (),
+    seeing: bool = False,
 ) -> Policy:
     """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
@@ -65,10 +67,11 @@ def load_policy(
     path: name or path, see `store/lookup.py`; latest@64 searches, see `store/styles.py`.
     net: the custom network or its class, if training got it as an object.
     trust: classes and factories that the policy may use, such as my_nets:Net.
+    seeing: take one that sees what is hidden; it measures, and never plays.
     """
     trusted.allow(*([trust] if isinstance(trust, str) else trust))
     place, style = split_style(path) if isinstance(path, str) else (path, AS_IS)
-    folder, saved = load_playable(find_policy(place))
+    folder, saved = load_playable(find_policy(place), seeing=seeing)
     trusted.allow_remembered(run_of(folder), saved.meta)
     rules = rules_from_meta(folder, saved.meta)
     kind = saved.meta["net"].get("kind", "")
@@ -130,16 +133,19 @@ def entry_of(file: Path) -> SnapshotEntry | None:
     return ArchiveIndex(file.parent.parent).by_hash(file.stem)
 
 
-def load_playable(path: Path) -> tuple[Path, Checkpoint]:
+def load_playable(path: Path, *, seeing: bool = False) -> tuple[Path, Checkpoint]:
     """Load a checkpoint for playing; of a run the best one, or the newest undamaged one.
 
     Segments are not checked. The metadata of the policy are validated against its weights.
+    seeing: also one that sees what is hidden.
     """
     folder, saved = _load_playable(path)
     try:
         check_policy(saved.meta, saved.tensors.get(NET_GROUP))
     except ValueError as error:
         raise CheckpointError(f"{folder} holds no policy: {error}") from error
+    if saved.meta["net"].get("sees") and not seeing:
+        raise ConfigError(never_plays(checkpoint_label(folder)))
     return folder, saved
 
 

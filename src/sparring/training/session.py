@@ -142,7 +142,9 @@ class TrainingSession:
             trainer, ended = self._loop(runs, resume, events)
             agents = [
                 Agent(
-                    self.learner.policy(index) if member.unsaved else load_policy(member.run.path),
+                    self.learner.policy(index)
+                    if member.unsaved
+                    else load_policy(member.run.path, seeing=True),
                     member.run.path,
                     ended if member.active else "diverged",
                     elsewhere=member.fallback_path,

@@ -211,7 +211,7 @@ def train_all(members: Sequence[TrainConfig], *, made_by: str = "", **options: A
     """Train new runs together. Environments may change the working directory meanwhile."""
     root = Path(members[0].runs).absolute()
     with restored_folder():
-        session, configs = prepare_new(members, **options)
+        session, configs = prepare_new(members, response=bool(made_by), **options)
         with remove_on_refusal(root) as runs:
             line = session.announced.line
             runs += [new_run(member, root, made_by, line) for member in configs]
@@ -327,7 +327,7 @@ def resume(
         if net is not None:
             net_again(net, config, str(run.path))
         if is_done:
-            return Agent(load_policy(run.path), run.path, seen.ended or "done")
+            return Agent(load_policy(run.path, seeing=True), run.path, seen.ended or "done")
         config = with_budget(config, saved.meta, budget)
         session = prepare(
             [config],
@@ -336,6 +336,7 @@ def resume(
             callbacks=callbacks,
             opponents=opponents,
             quiet=quiet,
+            response=True,
         )
         if saved.number == int(newest.name):
             if written(config) != run.config:

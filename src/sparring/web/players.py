@@ -109,6 +109,8 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
     try:
         if meta["rules_version"] != rules.rules_version or "foreign" in meta:
             return False
+        if meta.get("net", {}).get("sees"):  # what is hidden: nobody may play so
+            return False
         trained = Rules(meta["game"], meta["game_config"])
     except Exception:  # the manifest may contain anything
         return False

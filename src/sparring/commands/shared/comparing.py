@@ -102,7 +102,7 @@ def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[Estimate
     charts.append(EstimateChart(title, tuple(rows), "percent", (0.0, 1.0), guide=0.5))
     for title, estimate, how in (
         ("Score gained per hour", found.score_per_hour, "number"),
-        (f"Exploited: {found.exploited_of} of a response", *exploited_column(found)),
+        *losses(found).values(),
     ):
         known = [(g, estimate(g)) for g in found.groups]
         rows = [estimate_row(found, g, value) for g, value in known if value]
@@ -110,11 +110,24 @@ def estimates(found: Comparison, matches: Sequence[GroupMatch]) -> list[Estimate
     return [chart for chart in charts if chart.rows]
 
 
-def exploited_column(
+def losses(
     found: Comparison,
-) -> tuple[Callable[[RunGroup], Estimate | None], Form]:
-    """Return how a group's loss to responses is found, and its number format."""
-    return found.exploited_estimate, "percent" if found.exploited_of == "win share" else "number"
+) -> dict[str, tuple[str, Callable[[RunGroup], Estimate | None], Form]]:
+    """Return by column of what responses win: its title, how a group's is found, its format."""
+    seen = next((one.of for entry in found.entries if (one := entry.run.seeing)), "")
+    columns = {
+        "exploited": (found.exploited_of, "a response", found.exploited_estimate),
+        "seeing": (seen, "a response that sees what is hidden", found.seeing),
+    }
+    return {
+        name: (
+            f"{name.capitalize()}: {of} of {whose}",
+            value,
+            "percent" if of == "win share" else "number",
+        )
+        for name, (of, whose, value) in columns.items()
+        if of
+    }
 
 
 def pairs_shown(found: Comparison) -> list[tuple[RunGroup, RunGroup, Estimate]]:
@@ -204,7 +217,7 @@ def print_groups(found: Comparison) -> None:
     name = f"{found.measure} (IQM)"
     rates = [found.score_per_hour(group) for group in found.groups]
     gained = ("score/h",) if any(rates) else ()
-    lost = ("exploited",) if found.exploited_of else ()
+    lost = losses(found)
     numbers = ("runs", name, "95 %", *lost, *at, *gained)
     least = (*gained, *at, "settings", "runs")
     table = make_table(("group", "settings", *numbers), numbers=numbers, least=least)
@@ -214,18 +227,16 @@ def print_groups(found: Comparison) -> None:
         )
         last = [estimate_cells(rate, "number")[0]] if gained else []
         strength = estimate_cells(found.strength(group), form)
-        cells = (*strength, *exploited_cells(found, group), *common, *last)
+        lost_cells = (loss_cell(value(group), how) for _, value, how in lost.values())
+        cells = (*strength, *lost_cells, *common, *last)
         table.add_row(group.name, group.label, str(len(group.entries)), *cells)
     print_table(table)
 
 
-def exploited_cells(found: Comparison, group: RunGroup) -> list[str]:
-    """Return the cell of a group's loss to responses, with its interval; none without any."""
-    if not found.exploited_of:
-        return []
-    value, form = exploited_column(found)
-    text, interval = estimate_cells(value(group), form)
-    return [text if interval == "–" else f"{text} ({interval})"]
+def loss_cell(value: Estimate | None, form: Form) -> str:
+    """Return the cell of a group's loss to responses, with its interval."""
+    text, interval = estimate_cells(value, form)
+    return text if interval == "–" else f"{text} ({interval})"
 
 
 def print_pairs(found: Comparison, matches: Sequence[GroupMatch]) -> None:

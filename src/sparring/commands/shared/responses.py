@@ -15,11 +15,14 @@ from sparring.config import TrainConfig
 from sparring.config.commands import ExploitConfig
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags, flags_as_options
+from sparring.games.hidden import hidden_of
 from sparring.games.rules import Rules
 from sparring.league.arena import default_games, evaluate, whole_rounds
 from sparring.league.intervals import Interval
 from sparring.league.players import Player
 from sparring.league.results import MatchResult
+from sparring.learn.critic import critic_config
+from sparring.learn.plan import CPU
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.policy import Policy
@@ -39,6 +42,7 @@ from sparring.training.planning.settings import (
     with_preset,
     written,
 )
+from sparring.training.records.exploited import SEES
 from sparring.training.records.overview import read_json
 from sparring.training.records.run import NAME_LETTERS, RESULTS, Run, check_name, folder_word
 from sparring.training.train import absolute, resume, train_with
@@ -103,6 +107,7 @@ def responses_to(target: ExploitTarget, config: ExploitConfig) -> list[Response]
     """Return the responses of a command; all are checked before the first is trained."""
     name = config.name or default_name(target.label)
     check_own(target, config)
+    check_sees(target, config)
     kinds = dict.fromkeys(config.kinds) or usual_kinds(target)
     found = [
         Response(kind, settings_of(config, target, kind, seed, f"{name}-{kind}-{seed}"))
@@ -115,7 +120,7 @@ def responses_to(target: ExploitTarget, config: ExploitConfig) -> list[Response]
         else:
             check_name(Path(config.runs), one.settings.name)
     for one in found[:: config.seeds]:
-        resolve([absolute(one.settings)], played=False)
+        resolve([absolute(one.settings)], played=False, response=True)
     return found
 
 
@@ -132,6 +137,23 @@ def check_own(target: ExploitTarget, config: ExploitConfig) -> None:
     if isinstance(target.player, Policy):
         why = "has a network for every role, and what exploits it has one for all"
     raise ConfigError(f"--kinds own: {target.label} {why}; leave own out")
+
+
+def check_sees(target: ExploitTarget, config: ExploitConfig) -> None:
+    """Refuse responses that would see what is hidden where nothing is, or nothing says what."""
+    if SEES not in config.kinds:
+        return
+    rules, player, why = target.rules, target.player, ""
+    if not rules.hides:
+        why = f"{rules.name} hides nothing, every response sees everything;"
+    elif is_custom(rules):
+        why = f"{rules.name} is a custom environment, which does not declare what it hides;"
+    elif hidden_of(rules) is None:
+        why = f"{rules.name} declares nothing that it hides; add games/{rules.name}/hidden.py, or"
+    elif not isinstance(player, str) and player.memory_bytes:
+        why = f"{target.label} has memory, for which rows that see have no room;"
+    if why:
+        raise ConfigError(f"--kinds sees: {why} leave sees out")
 
 
 def check_continued(response: Response) -> None:
@@ -156,7 +178,8 @@ def settings_of(
     config: ExploitConfig, target: ExploitTarget, kind: str, seed: int, name: str
 ) -> TrainConfig:
     """Return the settings of a response: the preset of the game, against one opponent."""
-    player, rules = target.player, target.rules
+    rules = target.rules
+    device = CPU if kind == SEES else config.device  # where what is hidden can be read
     changes: dict[str, Any] = {
         "opponents": (
             f"{target.folder}@{target.plays}{target.search}=1"
@@ -165,7 +188,7 @@ def settings_of(
         ),
         "set": tuple(flags_as_options(changed_flags(rules))),
         "seed": seed,
-        "device": config.device,
+        "device": device,
         "threads": config.threads,
         "runs": config.runs,
         "name": name,
@@ -174,13 +197,29 @@ def settings_of(
     }
     budget = {"decisions": config.decisions} if config.decisions else {"minutes": config.minutes}
     algo = config.algo
-    own = player if kind == OWN and isinstance(player, Policy) else None
+    own = start_of(target, kind)
     if own:
         changes |= {"init": str(target.folder), "net": {}}
         algo = algo or ("dqn" if own.is_value_based else "")
-    base = with_preset(game_of(rules), config.config, gpu=uses_gpu(config.device), algo=algo)
+    base = with_preset(game_of(rules), config.config, gpu=uses_gpu(device), algo=algo)
     settings: TrainConfig = merged(replace_budget(base, budget), {**changes, **budget}, "exploit")
-    return replace(settings, net=own.net.config) if own else with_memory(settings, target)
+    net = own.net.config if own else settings.net
+    if kind == SEES:
+        return replace(settings, net=replace(critic_config(net), sees=True))
+    return replace(settings, net=net) if own else with_memory(settings, target)
+
+
+def start_of(target: ExploitTarget, kind: str) -> Policy | None:
+    """Return the policy whose weights a response begins with; None: with random ones.
+
+    One that sees begins as a plain perceptron does, whose weights from what is hidden are 0.
+    """
+    player = target.player
+    if not isinstance(player, Policy) or kind not in (OWN, SEES) or OWN not in usual_kinds(target):
+        return None
+    config = player.net.config
+    fits = config == critic_config(config) and not player.is_value_based
+    return player if kind == OWN or fits else None
 
 
 def game_of(rules: Rules) -> str:

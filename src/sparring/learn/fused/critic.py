@@ -13,19 +13,14 @@ from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.learn.backends.torch import optimizer_state
-from sparring.learn.critic import (
-    CRITIC,
-    CRITIC_OPTIMIZER,
-    CriticRows,
-    critic_config,
-    fresh_critic,
-)
+from sparring.learn.critic import CRITIC, CRITIC_OPTIMIZER, critic_config, fresh_critic
 from sparring.learn.fused.adam import FlatAdam
 from sparring.learn.fused.heads import HiddenColumns
 from sparring.learn.fused.magnet import AT_ONCE, places_by_member
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import SEAT
 from sparring.learn.learner import Snapshot
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.net import HIDDEN
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.make_flat import make_flat

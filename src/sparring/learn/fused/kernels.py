@@ -10,7 +10,7 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import KernelModule, build, build_ahead
 from sparring.kernels.views import KernelView
-from sparring.learn.critic import CriticRows
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.frozen import gpu
 from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.run import flat

@@ -22,7 +22,6 @@ from sparring.config import CollectConfig, HeadsConfig, HindsightConfig, NetConf
 from sparring.errors import ConfigError
 from sparring.learn.advantages import discounts_of
 from sparring.learn.backends.torch import optimizer_state
-from sparring.learn.critic import CriticRows
 from sparring.learn.fused.examples import HindsightRecords, room_for
 from sparring.learn.fused.games import Games
 from sparring.learn.fused.graphs import Figures, rollout_figures
@@ -39,6 +38,7 @@ from sparring.learn.magnet import MAGNET
 from sparring.learn.plan import PPOHparams, RolePlan, Turns
 from sparring.learn.role_learners import COPIED, group_of, has_value_scale, magnet_in
 from sparring.learn.transforms import mirrors_of
+from sparring.nets.critic_rows import CriticRows
 from sparring.schedule import Moment
 
 

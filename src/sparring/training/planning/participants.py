@@ -22,6 +22,7 @@ from sparring.league.seating import (
 )
 from sparring.learn.acting import Actor, PerGamePlayers, PlayerActor
 from sparring.learn.plan import Fixed, Participants, Seating
+from sparring.nets.critic_rows import never_plays
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.net import default_heads
@@ -186,6 +187,8 @@ class ParticipantsBuilder:
             self.apart[key] = FactoryPlayer(self.rules, who.player)
             return
         player = resolve_spec(who, self.rules, self.loaded)
+        if isinstance(player, Policy) and player.seeing:
+            raise ConfigError(f"opponents: {never_plays(player.name)}")
         if isinstance(player, Policy) and self._is_alike(player):
             self.frozen[key] = player
         else:
@@ -265,7 +268,7 @@ def mix_of(who: PlayerSpec) -> str:
 
 def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, NetConfig]) -> bool:
     """Whether a policy has the network of the learner (by role, where it has several)."""
-    theirs, net = policy.net, net.played
+    theirs, net = policy.net, replace(net.played, sees=False)
     lineups = {role: one.config for role, one in nets_by_role(theirs)}
     if lineups or roles:
         return lineups.keys() == roles.keys() and all(

@@ -11,8 +11,9 @@ from sparring.capabilities.refusals import feature_unsupported_reason, unsupport
 from sparring.config import HeadsConfig, NetConfig
 from sparring.factories import is_factory
 from sparring.learn.algos import LEARNERS
-from sparring.learn.critic import CriticRows, critic_config
+from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU, ComputePath, Plan
+from sparring.nets.critic_rows import CriticRows, rules_read
 from sparring.nets.inputs import Inputs
 from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
@@ -165,7 +166,7 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
     if net.kind == "attention":
         return f"attention net of {several(net.token_layers, 'layer')} with width {net.token_width}"
     state = net.recurrent
-    inputs = Inputs(plan.rules, 0 if state else plan.memory, net.inputs)
+    inputs = Inputs(rules_read(plan.rules, net), 0 if state else plan.memory, net.inputs)
     numbers = len(inputs.features if inputs.used_features is None else inputs.used_features)
     cell = (net.memory_width,) if state else ()
     widths = numbers, *net.hidden, *cell, sum(head_widths(plan.rules, plan.heads).values())

@@ -80,6 +80,7 @@ def decide(
     first_game: int = 0,
     played: bool = True,
     lr_factor: float = 1.0,
+    response: bool = False,
 ) -> tuple[Plan, tuple[Curriculum, ...]]:
     """Decide what learns in a run or a population, and read the phases of every member.
 
@@ -88,6 +89,7 @@ def decide(
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
     lr_factor: what learning rates are multiplied with, in a run that has diverged.
+    response: a response of `sparring exploit`, which alone may see what is hidden.
     """
     config, own = configs[0], pool is not None or by_factory(configs[0])
     elsewhere = played_elsewhere(config) or not played
@@ -98,6 +100,11 @@ def decide(
     check_meant(configs, rules, pool)
     roles = read_roles(rules, configs)
     nets = nets_by_role(roles, config)
+    if not response and any(net.sees for net in (*nets.values(), *(one.net for one in configs))):
+        raise ConfigError(
+            "net.sees: who sees what is hidden never plays; leave it out, or measure what seeing "
+            "is worth with sparring exploit POLICY --kinds sees"
+        )
     played_by = rules_of_members(configs, rules)
     phases = [read_phases(*one) for one in zip(played_by, configs, strict=True)]
     participants = participants_of(rules, config, nets, opponents, phases[0])

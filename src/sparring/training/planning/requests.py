@@ -152,6 +152,8 @@ def of_networks(config: TrainConfig, nets: Mapping[str, NetConfig]) -> dict[str,
             found[f"{role}.{name}" if role else name] = one
         if net.full_critic:
             found["net.critic full"] = ask("net.critic full", "net.critic full")
+        if net.sees:
+            found["net.sees"] = ask("net.sees", "kinds sees", "leave sees out of --kinds")
         if net.critic_hidden:
             typed = f"net.critic_hidden {shown(net.critic_hidden)}"
             found["net.critic_hidden"] = ask("net.critic_hidden", typed)

@@ -123,22 +123,24 @@ def plan_training(
     pool: GamePool | None = None,
     opponents: Sequence[Any] = (),
     lr_factor: float = 1.0,
+    response: bool = False,
 ) -> TrainingPlan:
     """Decide everything about training runs together.
 
     pool: an environment that a program brought along. opponents: instead of the words of the
     configuration, with policies and functions among them. lr_factor: what learning rates are
-    multiplied with, in a run that has diverged.
+    multiplied with, in a run that has diverged. response: of `sparring exploit`, see `decide`.
     """
     for config in configs:
         budget_of(config)
         check_processes(config)
-    plan, curricula = decide(configs, pool=pool, opponents=opponents, lr_factor=lr_factor)
+    same: dict[str, Any] = {"opponents": opponents, "response": response}
+    plan, curricula = decide(configs, pool=pool, lr_factor=lr_factor, **same)
     return TrainingPlan(
         learning=plan,
         runs=tuple(map(run_plan, configs)),
         curricula=curricula,
         brought=pool is not None,
         make_learner=partial(make_learner, configs[0], plan),
-        replan=partial(plan_training, configs, opponents=opponents),
+        replan=partial(plan_training, configs, **same),
     )

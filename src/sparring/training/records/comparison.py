@@ -183,7 +183,13 @@ class Comparison:
 
     def exploited_estimate(self, group: RunGroup) -> Estimate | None:
         """The mean over a group's runs; of one run the interval of its match."""
-        found = self.exploited(group)
+        return self._over_matches(self.exploited(group))
+
+    def seeing(self, group: RunGroup) -> Estimate | None:
+        """The mean that runs of a group lose to responses that see what is hidden."""
+        return self._over_matches([one for entry in group.entries if (one := entry.run.seeing)])
+
+    def _over_matches(self, found: Sequence[Exploited]) -> Estimate | None:
         if len(found) == 1:
             return Estimate(found[0].value, found[0].low, found[0].high)
         values = [one.value for one in found]

@@ -56,6 +56,7 @@ def described(found: Comparison, matches: Sequence[GroupMatch]) -> dict[str, Any
 def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
     at = {by: found.strength_at_common(group, by) for by in found.budgets}
     rate, lost = found.score_per_hour(group), found.exploited_estimate(group)
+    seeing = found.seeing(group)
     return {
         "group": group.name,
         "settings": group.settings,
@@ -68,6 +69,7 @@ def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
                 "minutes": entry.run.minutes,
                 "decisions": entry.run.decisions,
                 "exploited": entry.run.exploited and asdict(entry.run.exploited),
+                "seeing": entry.run.seeing and asdict(entry.run.seeing),
             }
             for entry, strength in zip(group.entries, found.strengths(group), strict=True)
         ],
@@ -75,6 +77,7 @@ def described_group(found: Comparison, group: RunGroup) -> dict[str, Any]:
         "strength_at_common": {by: value and value.plain() for by, value in at.items()},
         "score_per_hour": rate and rate.plain(),
         "exploited": lost and lost.plain(),
+        "seeing": seeing and seeing.plain(),
     }
 
 
@@ -143,10 +146,17 @@ def notes(found: Comparison) -> list[str]:
 def exploited_notes(found: Comparison) -> list[str]:
     """Say what the losses to responses mean, and whose are missing or not comparable."""
     known = [one for group in found.groups for one in found.exploited(group)]
-    old = [e.run.name for e in found.entries if e.run.exploitations and not e.run.exploited]
+    runs = [entry.run for entry in found.entries]
+    old = [r.name for r in runs if r.exploitations and not (r.exploited or r.seeing)]
     told = []
     if old:
         told.append(f"{listed(old)}: exploited at another checkpoint than its best; do it again")
+    if seen := [run.seeing for run in runs if run.seeing]:
+        what = "score per game" if seen[0].of == "score" else seen[0].of
+        told.append(
+            f"seeing: {what} of the strongest response that sees what is hidden, which no opponent "
+            f"may: no bound, but what seeing is worth; {len(seen)} of {len(runs)} runs"
+        )
     if not known:
         return told
     what = "score per game" if found.exploited_of == "score" else found.exploited_of

@@ -255,8 +255,17 @@ class Overview:
     @cached_property
     def exploited(self) -> Exploited | None:
         """How much the checkpoint that its name means loses to the strongest response."""
+        return self._strongest(seeing=False)
+
+    @cached_property
+    def seeing(self) -> Exploited | None:
+        """The same of responses that see what is hidden: what seeing is worth."""
+        return self._strongest(seeing=True)
+
+    def _strongest(self, *, seeing: bool) -> Exploited | None:
         best = self.read(BEST, parse_json, dict)
-        return exploited.strongest(self.exploitations, exploited.named_checkpoint(self.path, best))
+        checkpoint = exploited.named_checkpoint(self.path, best)
+        return exploited.strongest(self.exploitations, checkpoint, seeing=seeing)
 
     @cached_property
     def labels(self) -> labels.Labels:
@@ -313,6 +322,7 @@ class Overview:
             "strength": self.strength and self.strength.value,
             "measure": measure_name(self.against),
             "exploited": self.exploited and asdict(self.exploited),
+            "seeing": self.seeing and asdict(self.seeing),
             "parameters": self.parameters,
             "macs": self.network.get("macs"),
             "path": self.path_taken,
@@ -325,7 +335,7 @@ class Overview:
     def unknown(self) -> dict[str, Any]:
         numbers = {"minutes": 0.0, "updates": 0, "decisions": 0, "strength": None, "measure": ""}
         rest = {"parameters": None, "macs": None, "path": "", "size": 0, "date": EPOCH}
-        rest |= {"exploited": None}
+        rest |= {"exploited": None, "seeing": None}
         named = {"run": str(self.path), "name": self.name, "game": "?", "algo": "?"}
         empty = {"note": "", "tags": [], "not_measured": ""}
         return {**named, **numbers, **rest, **empty}

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from sparring.learn.critic import CriticRows, fresh_critic
+from sparring.learn.critic import fresh_critic
 from sparring.learn.plan import CPU, Plan
+from sparring.nets.critic_rows import CriticRows
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.layers import FirstLayer
