@@ -5,12 +5,13 @@
 
 Rock-paper-scissors (a test game of development installs) and the small games with hidden cards are
 trained by self-play. `plain` has the clip of 0.2 and the constant learning rate that are usual in
-PPO, `league` meets itself and everybody of the past alike with the same settings. `small steps` is
-the preset: a clip of 0.02, and a learning rate that falls to 0. `magnet` adds a magnet to it, or in
-Kuhn poker has one in place of the entropy bonus; `critic` adds a critic that sees what is hidden.
-Measured is the exact exploitability (NashConv / seats) of the last policy, and of the mixture of
-snapshots of the second half, one of which is drawn once per game. All have snapshots at the same
-decisions.
+PPO, `league` meets itself and everybody of the past alike with the same settings. `small steps` has
+a clip of 0.02, and a learning rate that falls to 0. `magnet` adds a magnet to it, or in Kuhn poker
+has one in place of the entropy bonus; `critic` adds a critic that sees what is hidden. `preset` is
+what `sparring train` does: the weights of the last fifth are averaged, with small steps or, in Kuhn
+and Leduc poker, with the magnet too. Measured is the exact exploitability (NashConv / seats) of the
+last policy, and of the mixture of snapshots of the second half, one of which is drawn once per
+game. All have snapshots at the same decisions.
 """
 
 from __future__ import annotations
@@ -44,9 +45,12 @@ WITHOUT_PRESET: dict[str, Any] = {
     "ppo": {"epochs": 2, "minibatch": 1024, "lr": 3e-3, "entropy": 0.0, "target_kl": 0.0},
 }
 """Settings of rock-paper-scissors."""
-USUAL: dict[str, Any] = {"lr": 2e-3, "entropy": 0.05, "clip": 0.2, "target_kl": 0.0}
-"""What `plain` and `league` change of a preset."""
-MAGNET: dict[str, Any] = {"magnet": 0.05, "magnet_period": 200}
+SMALL: dict[str, Any] = {"lr": "0%:1e-3,100%:0", "entropy": 0.05, "clip": 0.02, "magnet": 0.0}
+"""What `small steps` and `critic` change of a preset."""
+USUAL: dict[str, Any] = {**SMALL, "lr": 2e-3, "clip": 0.2, "target_kl": 0.0}
+"""What `plain` and `league` change of it."""
+TERM: dict[str, Any] = {"magnet": 0.05, "magnet_period": 200}
+MAGNET: dict[str, Any] = {**SMALL, **TERM}
 KUHN_MAGNET: dict[str, Any] = {
     **{"lr": "0%:2e-3,100%:0", "entropy": 0.0, "clip": 0.05, "target_kl": 0.0},
     **{"magnet": 0.4, "magnet_period": 20},
@@ -55,7 +59,10 @@ SNAPSHOTS = 120
 """In a run."""
 POINTS = 12
 """Of a curve."""
-COLORS = {"plain": "gray", "league": "brown", "small steps": "C0", "magnet": "C2", "critic": "C3"}
+COLORS = {
+    **{"plain": "gray", "league": "brown", "small steps": "C0", "magnet": "C2", "critic": "C3"},
+    "preset": "C1",
+}
 TICKS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 LEAGUE: dict[str, Any] = {
     "opponents": ("self=1", "past=1"),
@@ -64,9 +71,10 @@ LEAGUE: dict[str, Any] = {
 VARIANTS: dict[str, dict[str, Any]] = {
     "plain": {"ppo": USUAL},
     "league": {"ppo": USUAL, **LEAGUE},
-    "small steps": {},
+    "small steps": {"ppo": SMALL},
     "magnet": {"ppo": MAGNET},
-    "critic": {"net": {"critic": "full"}},
+    "critic": {"ppo": SMALL, "net": {"critic": "full"}},
+    "preset": {},
 }
 
 
@@ -75,10 +83,16 @@ def settings_of(game: str, variant: str) -> dict[str, Any]:
     settings = {"opponents": ("self=1",), **VARIANTS[variant]}
     if game.startswith("kuhn") and variant == "magnet":
         settings["ppo"] = KUHN_MAGNET
+    if variant != "preset":
+        settings["average"] = 0.0
+        if game == "leduc_poker":
+            settings["net"] = {"hidden": (64, 64), **settings.get("net", {})}
     if game == "rock_paper_scissors":
         small = {"lr": "0%:3e-3,100%:0", "clip": 0.02}
         usual = variant in ("plain", "league")
-        ppo = {**WITHOUT_PRESET["ppo"], **({} if usual else small | settings.get("ppo", {}))}
+        ppo = WITHOUT_PRESET["ppo"] | ({} if usual else small)
+        ppo |= TERM if variant == "magnet" else {}
+        settings["average"] = 0.2 if variant == "preset" else 0.0
         net = {**WITHOUT_PRESET["net"], **settings.get("net", {})}
         settings |= {**WITHOUT_PRESET, "net": net, "ppo": ppo}
     return settings
@@ -175,14 +189,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--out", default="")
     parser.add_argument("--plot", type=Path, help="a picture of all curves")
-    parser.add_argument("--stored", type=Path, help="do not measure: a file that --out wrote")
+    parser.add_argument("--stored", type=Path, nargs="+", help="do not measure: what --out wrote")
     options = parser.parse_args()
     if unknown := set(options.games) - set(GAMES):
         parser.error(f"no yardstick {', '.join(unknown)}; give some of {', '.join(GAMES)}")
     if options.stored:
-        if not (options.plot and options.stored.is_file()):
-            parser.error("--stored needs a file that --out wrote, and --plot a picture's name")
-        draw(json.loads(options.stored.read_text())["runs"], options.plot)
+        if not (options.plot and all(file.is_file() for file in options.stored)):
+            parser.error("--stored needs files that --out wrote, and --plot a picture's name")
+        stored = [json.loads(file.read_text())["runs"] for file in options.stored]
+        draw([run for runs in stored for run in runs], options.plot)
         return
     found = []
     for game in options.games or GAMES:

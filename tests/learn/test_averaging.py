@@ -16,7 +16,7 @@ from sparring.training.callbacks import CallbackRun
 
 SHARE = 0.4
 GAMES: dict[str, tuple[str, dict[str, Any]]] = {
-    "ppo": ("leduc_poker", {}),
+    "ppo": ("leduc_poker", {"average": 0.0}),
     "dqn": ("tic_tac_toe", {"replay": {"warmup": 100}}),
     "pqn": ("tic_tac_toe", {"dqn": {"mode": "rollouts"}}),
     "sac": ("laser_hockey", {"replay": {"warmup": 100}}),

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+AVERAGED: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}}
+"""By algorithm: the average of the weights over the last fifth of the training plays."""
 
-def preset(minutes: float, hidden: tuple[int, ...]) -> dict[str, Any]:
+
+def preset(minutes: float, hidden: tuple[int, ...], **ppo: Any) -> dict[str, Any]:
     """Return the settings: small steps, a fixed entropy bonus, a rate that falls to 0.
 
     With the usual clip of 0.2 policies cycle, and the last one is exploited (docs/league.md).
+    ppo: what else suits the game.
     """
     return {
         "minutes": minutes,
@@ -21,6 +25,7 @@ def preset(minutes: float, hidden: tuple[int, ...]) -> dict[str, Any]:
             "lr": "0%:1e-3,100%:0",
             "entropy": 0.05,
             "clip": 0.02,
+            **ppo,
         },
     }
 
