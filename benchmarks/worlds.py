@@ -19,7 +19,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,12 +60,27 @@ def states_of(tree: Tree) -> list[State]:
     raise AssertionError
 
 
+class Step(NamedTuple):
+    """Step size and pull toward the uniform policy; None: those of the game."""
+
+    eta: float | None = None
+    alpha: float | None = None
+
+    @property
+    def words(self) -> list[str]:
+        return [f"{name} {value:g}" for name, value in self._asdict().items() if value is not None]
+
+
+def numbers(text: str) -> list[float | None]:
+    return [float(number) for number in text.split(",") if number] or [None]
+
+
 def searched(
-    policy: Policy, states: Sequence[State], budget: Budget, eta: float | None, seeds: int
+    policy: Policy, states: Sequence[State], budget: Budget, step: Step, seeds: int
 ) -> Any:
     """Return the mean of the improved policies [information states, actions]."""
     config = config_of(policy)
-    config = replace(config, worlds=replace(config.worlds, eta=eta))
+    config = replace(config, worlds=replace(config.worlds, eta=step.eta, alpha=step.alpha))
     total = np.zeros((len(states), policy.rules.actions))
     for seed in range(seeds):
         search = policy.search(budget=budget, seed=seed, config=config)
@@ -74,7 +89,7 @@ def searched(
 
 
 def measure(
-    policy: Policy, budgets: Sequence[str], etas: Sequence[float | None], seeds: int
+    policy: Policy, budgets: Sequence[str], steps: Sequence[Step], seeds: int
 ) -> dict[str, float]:
     """Return exploitability by way of playing."""
     if policy.rules.rows > 1:
@@ -82,9 +97,9 @@ def measure(
     tree = Tree(policy.rules)
     states = states_of(tree)
     found = {"network": exploitability(tree, policy.probabilities).exploitability}
-    for budget, eta in itertools.product(budgets, etas):
-        mean = searched(policy, states, Budget.parse(budget), eta, seeds)
-        name = budget if eta is None else f"{budget}, eta {eta:g}"
+    for budget, step in itertools.product(budgets, steps):
+        mean = searched(policy, states, Budget.parse(budget), step, seeds)
+        name = ", ".join([budget, *step.words])
         found[name] = exploitability(tree, lambda *_, mean=mean: mean).exploitability
     return {name: round(value, 4) for name, value in found.items()}
 
@@ -111,18 +126,14 @@ def settled(policy: Policy, budget: Budget, settings: SearchConfig, name: str) -
 def players(policy: Policy, options: argparse.Namespace) -> list[Policy]:
     """Return the policy alone, and with every setting."""
     usual, found = config_of(policy), [policy]
-    etas: list[Any] = options.eta.split(",")
-    beliefs = options.belief.split(",") if policy.belief is not None else ["off"]
-    parts = options.search.split(","), options.horizon.split(","), etas, beliefs
-    for budget, horizon, eta, belief in itertools.product(*parts):
+    beliefs = options.belief.split(",")
+    parts = options.search.split(","), options.horizon.split(","), options.steps, beliefs
+    for budget, horizon, step, belief in itertools.product(*parts):
+        eta, alpha = step
         worlds = replace(
-            usual.worlds,
-            horizon=int(horizon),
-            eta=float(eta) if eta else None,
-            belief=belief == "on",
+            usual.worlds, horizon=int(horizon), eta=eta, alpha=alpha, belief=belief == "on"
         )
-        words = [budget, f"horizon {horizon}", f"eta {eta}" if eta else "", f"belief {belief}"]
-        name = ", ".join(filter(None, words))
+        name = ", ".join([budget, f"horizon {horizon}", *step.words, f"belief {belief}"])
         settings = replace(usual, worlds=worlds)
         found.append(settled(policy, Budget.parse(budget), settings, name))
     return found
@@ -162,6 +173,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("agents", nargs="+", help="runs or checkpoints of one game")
     parser.add_argument("--search", default="1000", help="budgets, as 64,1000")
     parser.add_argument("--eta", default="", help="step sizes; left out, that of the game")
+    parser.add_argument("--alpha", default="", help="pulls toward the uniform policy, likewise")
     parser.add_argument("--seeds", type=int, default=4, help="searches of an information state")
     parser.add_argument("--against", nargs="+", default=[], help="bots, or: itself")
     parser.add_argument("--horizon", default="12", help="of matches, as 2,12")
@@ -170,7 +182,8 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the deals")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(words)
-    etas = [float(eta) for eta in options.eta.split(",") if eta] or [None]
+    pairs = itertools.product(numbers(options.eta), numbers(options.alpha))
+    options.steps = list(itertools.starmap(Step, pairs))
     report: dict[str, Any] = {"seeds": options.seeds, "machine": machine_info(), "agents": {}}
     try:
         for name in options.agents:
@@ -178,7 +191,7 @@ def main(words: Sequence[str] | None = None) -> int:
             report["agents"][name] = (
                 play(policy, options)
                 if options.against
-                else measure(policy, options.search.split(","), etas, options.seeds)
+                else measure(policy, options.search.split(","), options.steps, options.seeds)
             )
     except SparringError as wrong:
         print(f"worlds: {wrong}", file=sys.stderr)

@@ -53,5 +53,5 @@ def test_search_does_not_make_a_trained_agent_easier_to_exploit(
     agent = sparring.train(
         game, decisions=1_500_000, seed=seed, runs=str(tmp_path), quiet=True, eval={"off": True}
     )
-    found = worlds.measure(agent.policy, ["2000"], [None], 1)
+    found = worlds.measure(agent.policy, ["2000"], [worlds.Step()], 1)
     assert found["2000"] <= found["network"] + TOLERANCE
