@@ -142,6 +142,7 @@ class Search:
                 noise=noise,
                 gamma=self.config.gamma,
                 gamma_into=self.config.gamma_into,
+                believes=believe is not None,
             )
         else:
             self.native = _native.make_search(
