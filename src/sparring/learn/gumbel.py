@@ -1,10 +1,13 @@
-"""Gumbel AlphaZero on one page: self-play with tree search, and learning from what it finds.
+"""Gumbel AlphaZero on one page: self-play with search, and learning from what it finds.
 
 An update in the order of execution: simulations, rollout with a search for every decision,
 lambda-returns over the roots' values, epochs of minibatches, loss, report. A share of the decisions
 is searched fully; the improved policy of those roots is the target of the policy head. The others
 get few simulations and give no policy target: games end sooner, and the value head sees more
 outcomes (playout cap randomization).
+
+A search is a tree, or, where seats hide something from each other, playouts in worlds and one step
+of mirror descent; the worlds are drawn by the `hidden` head if the network has one.
 """
 
 from __future__ import annotations
@@ -36,13 +39,14 @@ from sparring.learn.process_group import SINGLE
 from sparring.learn.terms import Term, columns_of, losses_of, truth_of
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.distribution import ActionSampler, entropy_of, masked_log_probs
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.net import HIDDEN, POLICY, VALUE, log_belief, takes_belief
 from sparring.nets.policy import Policy
 from sparring.phases import Timing
 from sparring.pools.native import Pool
 from sparring.schedule import Moment
 from sparring.search.budget import Budget
 from sparring.search.search import Search, SearchConfig
+from sparring.search.worlds import WorldsConfig, uses_worlds
 
 EPS = 1e-8
 """Of Adam."""
@@ -59,14 +63,29 @@ class GumbelHparams(ScheduledValues):
     """Scheduled values of `GumbelConfig` in one update."""
 
     simulations: float
+    eta: float
+    alpha: float
     lr: float
     td_lambda: float
     value_weight: float
     max_grad_norm: float
 
 
-def tree_settings(config: GumbelConfig) -> SearchConfig:
-    return SearchConfig(considered=config.considered, gamma=config.gamma, c_scale=config.c_scale)
+def search_settings(config: GumbelConfig) -> SearchConfig:
+    """Return the settings of trees, and of worlds where cards are hidden."""
+    worlds = WorldsConfig(
+        considered=config.considered,
+        least=config.least,
+        horizon=config.horizon,
+        caution=config.caution,
+    )
+    return SearchConfig(
+        considered=config.considered,
+        gamma=config.gamma,
+        c_scale=config.c_scale,
+        gamma_into=config.gamma_into,
+        worlds=worlds,
+    )
 
 
 class Searching:
@@ -82,20 +101,28 @@ class Searching:
         self.phases = Timing()
 
     def configure(self, config: GumbelConfig) -> None:
-        """Make the trees, large enough for every simulation of the run."""
-        self.config = config
+        """Make the search, large enough for every simulation of the run."""
+        self.config, rules = config, self.pool.rules
         self.search = Search(
-            self.pool.rules,
+            rules,
             self.evaluate,
             Budget(max(round(max(config.simulations.values)), config.fast_simulations)),
-            trees=self.pool.num_games * self.pool.rules.rows,
+            trees=self.pool.num_games * rules.rows,
             threads=self.threads,
             seed=self.seed,
             squash=self.forward.net.config.squash,
             noise=True,
-            config=tree_settings(config),
+            config=search_settings(config),
             phases=self.phases,
+            believe=self.believe if takes_belief(rules, self.forward.net) else None,
         )
+
+    def prepare(self, hparams: GumbelHparams) -> None:
+        """Take the simulations of full searches, and the step size in units of the values."""
+        self.simulations = round(hparams.simulations)
+        if uses_worlds(self.pool.rules):
+            unit, usual = float(self.forward.net.value_scale), self.search.config.worlds
+            self.search.set_step(replace(usual, eta=hparams.eta, alpha=hparams.alpha, unit=unit))
 
     @torch.no_grad()
     def evaluate(self, obs: Bytes) -> tuple[Floats, Floats]:
@@ -103,6 +130,11 @@ class Searching:
         heads = self.forward(torch.from_numpy(obs))
         logits, value = heads[POLICY].float().contiguous(), self.forward.net.unscaled_values(heads)
         return logits.cpu().numpy(), value.cpu().numpy()
+
+    @torch.no_grad()
+    def believe(self, obs: Bytes) -> Floats:
+        """Return log-probabilities of what is hidden from rows."""
+        return log_belief(self.pool.rules, self.forward(torch.from_numpy(obs))[HIDDEN])
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         full = self.is_full(keys)
@@ -215,9 +247,9 @@ class Gumbel:
         return [self.playing.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> GumbelHparams:
-        """Evaluate all schedules, and set the simulations of a full search."""
+        """Evaluate all schedules, and set those of the search."""
         hparams = GumbelHparams.at(self.config, moment)
-        self.searching.simulations = round(hparams.simulations)
+        self.searching.prepare(hparams)
         return hparams
 
     def update(self, hparams: GumbelHparams) -> dict[str, float]:
@@ -256,7 +288,7 @@ class Gumbel:
         rollout, transitions = self.collector.rollout, self.collector.transitions
         if rollout.truncations.obs:
             bootstrap_truncated(self.playing, by_role=False)
-        samples = self.collector.link(self.config.gamma)
+        samples = self.collector.link(self.config.gamma, self.config.gamma_into)
         value = rollout.columns[VALUE]
         return samples, (transitions.advantages(value, hparams.td_lambda) + value)[samples]
 
