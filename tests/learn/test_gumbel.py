@@ -15,8 +15,9 @@ from sparring import Pool
 from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.acting import RngKeys
-from sparring.learn.gumbel import FULL, Gumbel, gumbel_loss
+from sparring.learn.gumbel import Gumbel, gumbel_loss
 from sparring.learn.learner import Overrides
+from sparring.learn.searching import FULL
 from sparring.learn.transforms import IMPROVED, MIRRORED
 from sparring.phases import SEARCHING
 from sparring.schedule import Moment

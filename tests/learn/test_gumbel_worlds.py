@@ -18,8 +18,9 @@ from sparring import Pool, Rules
 from sparring.capabilities.refusals import games_offering
 from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
-from sparring.learn.gumbel import FULL, Gumbel, search_settings
+from sparring.learn.gumbel import Gumbel
 from sparring.learn.learner import Overrides
+from sparring.learn.searching import FULL, search_settings
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.searching import config_of
 from sparring.proof.exploitability import Tree, exploitability

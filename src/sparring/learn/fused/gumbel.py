@@ -26,8 +26,9 @@ from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import RolloutColumn
 from sparring.learn.fused.terms import PolicyLoss
 from sparring.learn.fused.update import Update
-from sparring.learn.gumbel import EPS, FULL, search_settings
+from sparring.learn.gumbel import EPS
 from sparring.learn.learner import Overrides, Report
+from sparring.learn.searching import FULL, search_settings
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.pools.cuda import CudaPool
