@@ -208,6 +208,11 @@ class Search:
 
         return self._search(begin, 1, planned=False)
 
+    def set_step(self, worlds: WorldsConfig) -> None:
+        """Take step size and pull of these settings, where cards are hidden."""
+        step = worlds.step_size(self.rules, believes=self.believe is not None)
+        self.native.set_step(step, worlds.pull(self.rules))
+
     def line(self, tree: int = 0) -> list[int]:
         """Return the expected actions from the root on, the chosen one first."""
         return self.native.line(tree)

@@ -44,8 +44,7 @@ class WorldsConfig:
 
     def step_size(self, rules: Rules, *, believes: bool) -> float:
         """Return the step size per reward in a game. believes: worlds are drawn by a belief."""
-        cautious = 0.3 if believes else 0.1
-        usual = cautious if rules.zero_sum else 100.0
+        usual = (0.3 if believes else 0.1) if rules.zero_sum else 100.0
         return (usual if self.eta is None else self.eta) / self.unit
 
     def pull(self, rules: Rules) -> float:
