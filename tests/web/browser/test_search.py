@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparring import new_state
@@ -107,8 +108,9 @@ def test_an_agent_searches_over_worlds_where_cards_are_hidden(table, runs):
     page.get_by_label("Whose mind").select_option(label=f"cards@64, seat {first}")
     page.wait_for_selector(".mind-found")
     said = page.locator(".mind-answer").inner_text()
-    worlds = found["visits"].max()
-    assert f"{found['simulations']} playouts, {worlds} worlds drawn by what it believes" in said
+    tried, worlds = np.count_nonzero(found["visits"]), found["visits"].max()
+    made = f"{found['simulations']} playouts: {tried} actions in {worlds} worlds each"
+    assert f"{made}, drawn by what it believes" in said
     assert f"{found['value']:.3f}" in said
     shown = page.locator(".mind-found tbody tr td:nth-child(2)").all_inner_texts()
     shares = sorted((100 * found["policy"]).tolist(), reverse=True)
@@ -221,4 +223,4 @@ def test_an_agent_file_searches_over_worlds(alone, runs, tmp_path):  # noqa: F81
     while not alone.evaluate("() => session.moves.length >= 4"):
         alone.wait_for_timeout(20)
     alone.wait_for_selector(".mind-found")
-    assert " playouts, " in alone.locator(".mind-answer").inner_text()
+    assert " playouts: " in alone.locator(".mind-answer").inner_text()

@@ -21,13 +21,14 @@ export function lineOf(found, { game, session, decision, chosen }) {
   );
 }
 
-// Every action that is tried is played out once in each world.
+// Every action that is tried is played out once in each world, the others not at all.
 function amount({ simulations, visits }, rules, about) {
   const made = `${simulations} ${simulationsWord(rules)}`;
-  if (!rules.search.worlds) return made;
-  const by = about.belief ? "drawn by what it believes" : "all equally likely";
+  if (!rules.search.worlds || simulations === 0) return made;
   const worlds = Math.max(...visits);
-  return `${made}, ${worlds} ${worlds === 1 ? "world" : "worlds"} ${by},`;
+  const by = about.belief ? "drawn by what it believes" : "all equally likely";
+  const tried = visits.filter((count) => count > 0).length;
+  return `${made}: ${tried} actions in ${worlds} ${worlds === 1 ? "world" : "worlds"} each, ${by},`;
 }
 
 // Names of the actions, each in the position that it is played in. Where several players move at
@@ -45,8 +46,8 @@ function mainLine({ line }, { state }, { rules, page }, session) {
   return names;
 }
 
-// How often each action was tried, what it is worth, what the network thought of it; in worlds also
-// how probable the search makes it, since all are tried alike. The first column ranks them.
+// How often each action was tried (in worlds, where all are tried alike: how probable the search
+// makes it), what it is worth, what the network thought of it. The first number ranks them.
 export function foundTable(found, { probabilities }, { game, session, decision }) {
   const { state, played } = decision;
   const { worlds } = game.rules.search;
@@ -73,16 +74,13 @@ export function foundTable(found, { probabilities }, { game, session, decision }
         action === played ? el("small", {}, " played") : null,
         el("span", { class: "mind-track", "aria-hidden": "true" }, fill),
       ),
-      worlds ? el("td", { class: "number" }, percent(rank)) : null,
-      el("td", { class: "number" }, String(visits)),
+      el("td", { class: "number" }, worlds ? percent(rank) : String(visits)),
       el("td", { class: "number" }, visits > 0 ? found.q[action].toFixed(3) : "–"),
       el("td", { class: "number soft" }, percent(prior)),
     );
   };
   const rest = ranked.length - shown.length;
-  const columns = worlds
-    ? ["action", "search", "playouts", "value", "network"]
-    : ["action", "visits", "value", "network"];
+  const columns = ["action", worlds ? "search" : "visits", "value", "network"];
   return [
     el(
       "table",
