@@ -1,8 +1,9 @@
 """Milliseconds per move of agents that search in Chromium: python benchmarks/browser_search.py
 runs/c4 runs/shogi --simulations 200
 
-Each plays itself through the page's own code: the worker, the module, the network. The first move
-starts the worker and is told apart. Needs WebAssembly modules, Playwright and Chromium (make web).
+Each plays itself, in all seats and with the flags of its training, through the page's own code: the
+worker, the module, the network. Only moves with a choice count. The first one starts the worker and
+is told apart. Needs WebAssembly modules, Playwright and Chromium (make web).
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
+from sparring.games.flags import changed_flags
 from sparring.store.policies import load_policy
 
-PLAY = """async ({ game, agent, way, moves }) => {
+PLAY = """async ({ game, flags, agent, way, moves }) => {
   const { loadGame } = await import("/app/play/load.js");
   const { ParticipantsBuilder } = await import("/app/play/lineup.js");
-  const { engine } = await loadGame(game);
+  const { engine } = await loadGame(game, flags);
   const { network } = await new ParticipantsBuilder(engine).player({ name: agent, way });
   const taken = [];
   let [seed, state] = [1, engine.state(1)];
   while (taken.length < moves) {
     const began = performance.now();
     const action = await network.action(state, 0, { seed });
-    taken.push(performance.now() - began);
+    if (engine.rules.box || state.legal().length > 1) taken.push(performance.now() - began);
     state.apply(action);
     if (state.over) state = engine.state(++seed);
   }
@@ -41,11 +43,12 @@ def measured(page: Any, run: Path, simulations: str, moves: int) -> dict[str, An
     """Play moves with a run's agent; return its figures."""
     policy = load_policy(run)
     game = policy.rules.name
-    wish = {"game": game, "agent": run.name, "way": simulations, "moves": moves + 1}
-    first, *taken = page.evaluate(PLAY, wish)
+    wish = {"game": game, "flags": changed_flags(policy.rules), "agent": run.name}
+    first, *taken = page.evaluate(PLAY, {**wish, "way": simulations, "moves": moves + 1})
     taken.sort()
     return {
         "game": game,
+        "seats": policy.rules.seats,
         "network": policy.net.config.kind,
         "parameters": sum(p.numel() for p in policy.net.parameters()),
         "simulations": simulations,

@@ -2,39 +2,15 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <memory>
-#include <new>
 #include <string>
 #include <vector>
 
+#include "core/array.hpp"
 #include "core/env.hpp"
 #include "core/error.hpp"
 
 namespace sparring {
-
-// Zeroed memory; pages take up RAM only once they are written.
-template <class T>
-class Array {
- public:
-  Array() = default;
-  explicit Array(i64 count)
-      : data_(static_cast<T*>(std::calloc(static_cast<size_t>(max<i64>(count, 1)), sizeof(T)))),
-        count_(count) {
-    if (!data_) throw std::bad_alloc();
-  }
-  T* data() const { return data_.get(); }
-  i64 size() const { return count_; }
-  T& operator[](i64 i) const { return data_.get()[i]; }
-
- private:
-  struct Free {
-    void operator()(T* data) const { std::free(data); }
-  };
-  std::unique_ptr<T[], Free> data_;
-  i64 count_ = 0;
-};
 
 struct PoolOptions {
   i64 games = 1;

@@ -1,5 +1,24 @@
-// A pool of worker threads that run the chunks of jobs. Host only.
+// A pool of worker threads that run the chunks of jobs. In a browser it has none.
 #pragma once
+
+#if defined(__wasm__)
+
+#include "core/job.hpp"
+
+namespace sparring {
+
+class ThreadPool {
+ public:
+  explicit ThreadPool(int) {}
+  int workers() const { return 0; }
+  void submit(Job& job) { job.run_alone(); }
+  void wait(Job&, bool) {}
+  static void run_alone(Job& job) { job.run_alone(); }
+};
+
+}  // namespace sparring
+
+#else
 
 #if defined(__linux__)
 #include <sched.h>
@@ -85,14 +104,7 @@ class ThreadPool {
     }
   }
 
-  // Runs the whole job on the calling thread.
-  static void run_alone(Job& job) {
-    for (int phase = 0;; ++phase) {
-      const int chunks = job.open(phase);
-      if (chunks < 0) return;
-      for (int chunk = 0; chunk < chunks; ++chunk) job.run(phase, chunk);
-    }
-  }
+  static void run_alone(Job& job) { job.run_alone(); }
 
  private:
   void close() {
@@ -179,3 +191,5 @@ class ThreadPool {
 };
 
 }  // namespace sparring
+
+#endif

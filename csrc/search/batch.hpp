@@ -1,12 +1,12 @@
 // What all searches of many decisions share: the interface that Python sees, and the jobs by which
-// CPU threads select rows for a network and take its outputs. Host only.
+// CPU threads select rows for a network and take its outputs; in browsers a single one.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "core/pool_arrays.hpp"
+#include "core/array.hpp"
 #include "core/thread_pool.hpp"
 
 namespace sparring {

@@ -1,5 +1,5 @@
 // Decisions searched together over worlds: playouts run side by side, so that a network evaluates
-// the rows of all of them in one batch. Host only.
+// the rows of all of them in one batch. On CPUs and in browsers.
 #pragma once
 
 #include <algorithm>
@@ -129,10 +129,16 @@ class WorldsSearch final : public ThreadedSearch {
 
   int nodes(i64) const override { return 1; }
   int settled(i64 t) const override { return complete_worlds(t) * root_[t].candidates; }
+  // Playouts that are still to be made, of a root that was evaluated.
+  int left(i64 t) const { return root_[t].worlds * root_[t].candidates - root_[t].ended; }
 
  private:
   static constexpr i64 kBatch = 4096;  // playouts side by side, of all roots
-  static constexpr i64 kEach = 256;    // and of one: a search by time ends after any of them
+#if defined(__wasm__)
+  static constexpr i64 kEach = 1;  // a module evaluates rows one after the other
+#else
+  static constexpr i64 kEach = 256;  // and of one: a search by time ends after any of them
+#endif
   static constexpr i64 kWidth = kMaxLegalOf<G>;
 
   struct World {
@@ -257,6 +263,7 @@ class WorldsSearch final : public ThreadedSearch {
     if (playout.running) return;
     total(t, playout.number) = playout.total;
     has_ended(t, playout.number) = 1;
+    ++root_[t].ended;
   }
 
   void observe_in(i64 t, i64, u8* to) override {

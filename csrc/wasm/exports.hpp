@@ -4,12 +4,14 @@
 
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/state.hpp"
 #include "wasm/describe.hpp"
 #include "wasm/network.hpp"
-#include "wasm/search.hpp"
+#include "wasm/tree.hpp"
+#include "wasm/worlds.hpp"
 
 #define SPARRING_EXPORT(name) extern "C" __attribute__((export_name(#name)))
 
@@ -34,7 +36,8 @@ SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
   using OneState = sparring::State<G>;                                                             \
   using OneConfig = G::Config;                                                                     \
   using OneNetwork = sparring::Network<sparring::kDiscrete<G>>;                                    \
-  using OneSearch = sparring::ModuleSearch<G>;                                                     \
+  using OneSearch = std::conditional_t<sparring::kPlaysWorlds<G>, sparring::ModuleWorlds<G>,       \
+                                       sparring::ModuleTree<G>>;                                   \
   /* What the module is, as JSON: sizes, fields of the state with their places. */                 \
   SPARRING_EXPORT(describe) const char* one_describe() {                                           \
     return sparring::said(sparring::describe_module<G>());                                         \
@@ -131,6 +134,11 @@ SPARRING_EXPORT(release) void sparring_release(void* data) { std::free(data); }
                             unsigned drawn) {                                                      \
     return network->draw(mask, temperature, sparring::u64{seed_high} << 32 | seed_low, row,        \
                          episode, drawn);                                                          \
+  }                                                                                                \
+  /* Log-probabilities of what is hidden from a row's seat; null without a `hidden` head. */       \
+  SPARRING_EXPORT(network_belief)                                                                  \
+  const float* network_belief(OneNetwork* network, const sparring::u8* row) {                      \
+    return network->believed() ? network->belief(row) : nullptr;                                   \
   }                                                                                                \
   /* The state is copied; the network has to stay. */                                              \
   SPARRING_EXPORT(search_new)                                                                      \

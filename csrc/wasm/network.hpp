@@ -2,6 +2,7 @@
 // loops as the native layers. src/sparring/web/networks.py packs it and has the order of numbers.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
@@ -82,11 +83,11 @@ inline void normalize(f32* x, int count, const f32* gain, const f32* shift) {
 }
 
 // What any kind of network does with a row: the numbers of its policy head and, behind them, that
-// of its value head.
+// of its value head; those of the `hidden` head follow if they are asked for.
 class RowNetwork {
  public:
   virtual ~RowNetwork() = default;
-  virtual void run(const u8* row, f32* outputs) = 0;
+  virtual void run(const u8* row, f32* outputs, bool hidden) = 0;
 };
 
 // Towers of layers over all features, each with the heads that stand on it.
@@ -115,7 +116,8 @@ class PackedPerceptron final : public RowNetwork {
         widest = max(widest, layer.linear.out);
       }
       for (int heads = from.whole(); heads > 0; --heads) {
-        const int place = from.whole() ? width_ : 0;
+        const int kind = from.whole();  // policy, value, hidden
+        const int place = kind == 0 ? 0 : width_ + kind - 1;
         tower.heads.push_back({place, Linear(from)});
       }
     }
@@ -126,7 +128,7 @@ class PackedPerceptron final : public RowNetwork {
     active_.value.reserve(static_cast<size_t>(widest));
   }
 
-  void run(const u8* row, f32* outputs) override {
+  void run(const u8* row, f32* outputs, bool hidden) override {
     seen_.read(row, runs_);
     if (shift_) center();
     for (const Tower& tower : towers_) {
@@ -139,7 +141,8 @@ class PackedPerceptron final : public RowNetwork {
         active_.read(hidden_.data(), width);
         from = &active_;
       }
-      for (const Head& head : tower.heads) head.linear.run(active_.view(), outputs + head.place);
+      for (const Head& head : tower.heads)
+        if (hidden || head.place <= width_) head.linear.run(active_.view(), outputs + head.place);
     }
   }
 
@@ -218,7 +221,7 @@ class PackedResidual final : public RowNetwork {
     active_.value.reserve(widest);
   }
 
-  void run(const u8* row, f32* outputs) override {
+  void run(const u8* row, f32* outputs, bool) override {
     active_.read(row, runs_);
     const StemInput input{size_, 1, row, 0, runs_, planes_, channels_};
     StemForward(input, stem_.weight, numbers_, stem_.bias, nullptr)
@@ -307,6 +310,8 @@ class Network {
     squash_ = from.whole();
     by_value_ = from.whole();
     dueling_ = from.whole();
+    items_ = from.whole();
+    classes_ = from.whole();
     width_ = box_ ? 2 * box_ : actions_;
     roles_.resize(static_cast<size_t>(from.whole()));
     for (Role& role : roles_) {
@@ -316,7 +321,8 @@ class Network {
       role.network = read_network(from);
     }
     if (from.left()) raise(ConfigError("the network is damaged: load it again"));
-    outputs_.resize(static_cast<size_t>(width_ + 1));
+    outputs_.resize(static_cast<size_t>(width_ + 1 + believed()));
+    belief_.resize(static_cast<size_t>(believed()));
     shares_.resize(static_cast<size_t>(actions_));
     action_.resize(static_cast<size_t>(max(box_, 1)));
   }
@@ -324,14 +330,30 @@ class Network {
   // Logits, or means and logarithms of spreads; behind them the row's value in units of rewards.
   const f32* answer(const u8* row, const u8* mask) {
     const Role& role = roles_[static_cast<size_t>(role_of(row))];
-    role.network->run(row, outputs_.data());
+    role.network->run(row, outputs_.data(), false);
     f32& value = outputs_[static_cast<size_t>(width_)];
     if (by_value_) value = best_value(mask, value);
     value *= role.unit;
     return outputs_.data();
   }
 
-  int width() const { return width_; }  // numbers of the policy head
+  // Log-probabilities of the classes of every hidden item, as the row's seat believes.
+  const f32* belief(const u8* row) {
+    roles_[0].network->run(row, outputs_.data(), true);
+    for (int item = 0; item < items_; ++item) {
+      const f32* logit = &outputs_[at(width_ + 1 + item * classes_)];
+      f32* log_prob = &belief_[at(item * classes_)];
+      const f32 top = *std::max_element(logit, logit + classes_);
+      f64 sum = 0;
+      for (int i = 0; i < classes_; ++i) sum += std::exp(static_cast<f64>(logit[i] - top));
+      for (int i = 0; i < classes_; ++i)
+        log_prob[i] = static_cast<f32>(static_cast<f64>(logit[i] - top) - std::log(sum));
+    }
+    return belief_.data();
+  }
+
+  int width() const { return width_; }                // numbers of the policy head
+  int believed() const { return items_ * classes_; }  // and of a belief; 0: there is none
   bool squash() const { return squash_; }
 
   // Of the row that was answered last: one per action, exactly 0 for those that are not legal.
@@ -411,8 +433,9 @@ class Network {
 
   std::unique_ptr<f32, void (*)(void*)> numbers_;
   int actions_, box_, squash_, by_value_, dueling_, width_;
+  int items_, classes_;  // of the `hidden` head; 0: there is none
   std::vector<Role> roles_;
-  std::vector<f32> outputs_, shares_, action_;
+  std::vector<f32> outputs_, belief_, shares_, action_;
 };
 
 }  // namespace sparring

@@ -18,7 +18,7 @@ from sparring.games.rules import Rules
 from sparring.nets.hierarchy import HierarchyNet, nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, Net
+from sparring.nets.net import POLICY, Net, check_hidden
 from sparring.nets.policy import BY_VALUE, DUELING, VALUES, Policy
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
@@ -127,6 +127,35 @@ def test_says_what_torch_says(kind):
         if values is not None:
             assert abs(value - values[at]) < CLOSE * unit
     assert (values is None) == (kind == "sac")
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "skull_king", "kuhhandel"])
+def test_believes_what_torch_believes(game, shared):
+    rules = Rules(game)
+    heads = {"policy": rules.actions, "value": 1, "hidden": check_hidden(rules).width}
+    obs, masks = rows_of(rules)
+    config = NetConfig(hidden=(24, 16), shared=shared)
+    policy = Policy(rules, grown(make_net(rules, config, heads=heads), obs))
+    network = Module(rules).network(pack_network(policy))
+    assert network.about["belief"]
+    wanted = policy.belief(obs)
+    logits, values = policy.heads(obs)[POLICY].numpy(), policy.value(obs, masks)
+    for at in range(len(obs)):
+        assert np.abs(network.belief(obs[at].tobytes()) - wanted[at]).max() < CLOSE
+        head, value = network.answer(obs[at].tobytes(), masks[at].tobytes())
+        assert np.abs(head - logits[at]).max() < CLOSE
+        assert abs(value - values[at]) < CLOSE * network.about["value_unit"]
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "goofspiel"])
+def test_a_head_that_no_world_is_drawn_by_is_left_out(game):
+    rules = Rules(game)
+    heads = {"policy": rules.actions, "value": 1, "wdl": 3}
+    net = make_net(rules, NetConfig(hidden=(8,)), heads=heads)
+    network = Module(rules).network(pack_network(Policy(rules, net)))
+    assert not network.about["belief"]
+    assert network.module.call("network_belief", network.handle, network.module.row) == 0
 
 
 @pytest.mark.parametrize("kind", DISCRETE)

@@ -182,6 +182,12 @@ class WasmNetwork:
         said = self.module.floats(where, self.width + 1)
         return said[:-1], float(said[-1])
 
+    def belief(self, row: bytes) -> np.ndarray:
+        """Log-probabilities of what is hidden from a row's seat."""
+        self.module.write(self.module.row, row)
+        where = self.module.call("network_belief", self.handle, self.module.row)
+        return self.module.floats(where, self.module.rules.native.belief_size)
+
     def probabilities(self) -> np.ndarray:
         where = self.module.call("network_probabilities", self.handle, self.module.mask)
         return self.module.floats(where, self.about["actions"])
@@ -231,21 +237,22 @@ class WasmSearch:
         }
 
 
-def packed_wish(
-    *,
-    row: int,
-    simulations: int,
-    rule: int,
-    noise: bool = False,
-    seed: int = 0,
-    rescale: bool,
-    **settings: float,
-) -> bytes:
+COUNTS = (
+    *("row", "simulations", "noise", "considered", "rule", "rescale", "width", "samples"),
+    *("least", "horizon", "belief"),
+)
+SCALES = ("gamma", "c_visit", "c_scale", "c_puct", "eta", "alpha", "caution")
+
+
+def packed_wish(*, seed: int = 0, gamma_into: Sequence[float] = (), **settings: float) -> bytes:
     """As SearchWish of csrc/wasm/search.hpp lies in memory."""
-    counts = [settings[name] for name in ("considered", "width", "samples")]
-    whole = np.array([row, simulations, rule, noise, rescale, *counts], "<i4")
-    scales = [settings[name] for name in ("c_visit", "c_scale", "c_puct", "gamma")]
-    return whole.tobytes() + np.array(scales, "<f4").tobytes() + np.array([seed], "<u8").tobytes()
+    whole = np.array([settings.get(name, 0) for name in COUNTS], "<i4")
+    scales = np.array([settings.get(name, 0) for name in SCALES], "<f4")
+    into = np.full(8, settings["gamma"], "<f4")
+    into[: len(gamma_into)] = gamma_into
+    return np.array([seed], "<u8").tobytes() + b"".join(
+        map(np.ndarray.tobytes, (whole, scales, into))
+    )
 
 
 def signed(bits: int) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import sparring
+from sparring.errors import ConfigError
 from sparring.nets.policy import Policy
 from sparring.store.lookup import locate
 from sparring.training.records.overview import read_json
@@ -82,7 +83,7 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
             "minutes": meta["seconds"] / 60 if "seconds" in meta else None,
             "kind": header["kind"],
             "parameters": header["parameters"],
-            "searchable": bool(header["values"]) and not header["by_value"],
+            "searchable": can_search(policy),
             "strength": strength and strength.value,
             "measure": strength and strength.measure,
         },
@@ -96,6 +97,14 @@ def describe_agent(policy: Policy, word: str) -> dict[str, Any]:
         ],
         "rules": describe_rules(policy.rules),
     }
+
+
+def can_search(policy: Policy) -> bool:
+    try:
+        policy.check_searchable()
+    except ConfigError:
+        return False
+    return True
 
 
 def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules, game_names
 from sparring.nets.levels import LEVELS
-from sparring.search.search import check_open, tree_settings
+from sparring.search.search import tree_settings
+from sparring.search.worlds import WorldsConfig, check_worlds, uses_worlds
 
 
 def describe_rules(rules: Rules) -> dict[str, Any]:
@@ -58,12 +60,20 @@ def describe_rules(rules: Rules) -> dict[str, Any]:
 
 
 def search_settings(rules: Rules) -> dict[str, Any] | None:
-    """Return the settings of a game's trees; None if no tree can search it."""
+    """Return the settings of a game's searches, over worlds or by trees; None if it has none."""
+    if not uses_worlds(rules):
+        return {"worlds": False, **tree_settings(rules)}
     try:
-        check_open(rules)
+        check_worlds(rules)
     except ConfigError:
         return None
-    return tree_settings(rules)
+    config = WorldsConfig()
+    steps = {
+        "eta": config.step_size(rules, believes=True),
+        "uniform_eta": config.step_size(rules, believes=False),
+        "alpha": config.pull(rules),
+    }
+    return {"worlds": True, **asdict(config), **steps}
 
 
 MODULES = Path(_native.__file__).parent / "wasm"

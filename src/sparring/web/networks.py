@@ -21,15 +21,17 @@ from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.net import HIDDEN, POLICY, VALUE, Net, check_hidden, takes_belief
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
-from sparring.nets.searching import discount_of
+from sparring.nets.searching import discount_of, settings_of
 from sparring.pools.custom.rules import CustomRules
 
-FORMAT, VERSION = "sparring-network", 1
+FORMAT, VERSION = "sparring-network", 2
 ACTIVATIONS = ("relu", "tanh", "silu")
 """In the order of csrc/nets/wide.hpp."""
+PLAYING = (POLICY, VALUE, HIDDEN)
+"""Heads that games need, by number. The last one draws worlds, where cards are hidden."""
 
 
 def pack_network(policy: Policy) -> bytes:
@@ -43,6 +45,7 @@ def pack_network(policy: Policy) -> bytes:
         )
     packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.is_value_based))
     packer.whole(int(bool(policy.meta.get(DUELING, False))))
+    packer.whole(*belief_shape(policy))
     nets = list(net.nets()) if isinstance(net, HierarchyNet) else [("", net)]
     packer.whole(len(nets))
     for role, (_, own) in enumerate(nets):
@@ -74,11 +77,25 @@ def header_of(policy: Policy) -> dict[str, Any]:
         "kind": "hierarchy" if isinstance(net, HierarchyNet) else net.config.kind,
         "roles": list(rules.roles) if isinstance(net, HierarchyNet) else [],
         "value_unit": value_unit(net),
+        "belief": any(belief_shape(policy)),
         "gamma": discount_of(meta),
+        "gamma_into": list(settings_of(meta).get("gamma_into", ())),
         "parameters": sum(p.numel() for p in net.parameters()),
         "update": meta.get("update"),
         "decisions": meta.get("decisions"),
     }
+
+
+def belief_shape(policy: Policy) -> tuple[int, int]:
+    """Return how many items its `hidden` head tells, and of how many classes.
+
+    0 of both: it has no such head, or the game draws worlds without one.
+    """
+    rules, net = policy.rules, policy.net
+    if not isinstance(net, Perceptron) or not takes_belief(rules, net):
+        return 0, 0
+    hidden = check_hidden(rules)
+    return len(hidden.items), len(hidden.classes)
 
 
 def value_unit(net: Net) -> float:
@@ -100,15 +117,15 @@ def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
         )
     if isinstance(net, Perceptron):
         packer.whole(0)
-        pack_perceptron(packer, net)
+        pack_perceptron(packer, net, PLAYING if any(belief_shape(policy)) else PLAYING[:2])
     else:
         assert isinstance(net, ResidualNet)
         packer.whole(1)
         pack_residual(packer, net)
 
 
-def pack_perceptron(packer: Packer, net: Perceptron) -> None:
-    """Pack towers with their heads; each tower has its own columns of the first layer."""
+def pack_perceptron(packer: Packer, net: Perceptron, needed: Sequence[str]) -> None:
+    """Pack towers with the needed heads; each tower has its own columns of the first layer."""
     packer.runs(net.inputs.runs)
     packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
     packer.whole(int(net.config.norm), int(net.normalizer is not None))
@@ -131,18 +148,17 @@ def pack_perceptron(packer: Packer, net: Perceptron) -> None:
             packer.linear(linear.weight.T, linear.bias)
             if net.config.norm:
                 packer.arrays(norms[i].weight, norms[i].bias)
-        pack_heads(packer, net, at)
+        pack_heads(packer, net, at, needed)
 
 
-def pack_heads(packer: Packer, net: Perceptron, tower: int) -> None:
-    """Pack the heads of a tower: 0 and a policy, 1 and a value."""
-    mine = [name for name in net.heads if net.tower_of[name] == tower]
-    mine = [name for name in mine if name in (POLICY, VALUE)]  # games need no other heads
+def pack_heads(packer: Packer, net: Perceptron, tower: int, needed: Sequence[str]) -> None:
+    """Pack the heads of a tower, each behind its number."""
+    mine = [name for name in net.heads if net.tower_of[name] == tower and name in needed]
     packer.whole(len(mine))
     for name in mine:
         head = getattr(net, f"{name}_head")
         weight = head.weight * net.head_mask if name == POLICY and net.box else head.weight
-        packer.whole(int(name == VALUE))
+        packer.whole(PLAYING.index(name))
         packer.linear(weight.T, head.bias)
 
 

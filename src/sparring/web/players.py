@@ -18,6 +18,7 @@ from sparring.errors import ConfigError, UntrustedError
 from sparring.factories import is_factory
 from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
+from sparring.search.worlds import uses_worlds
 from sparring.store.files import read_regular
 from sparring.store.folders import BEST, is_file, is_folder
 from sparring.store.schema import parse_json
@@ -84,7 +85,7 @@ def list_agents(summaries: RunSummaries, folder: RunsFolder, rules: Rules) -> li
                 "against": summary["against"],
                 "decisions": manifest["meta"].get("decisions"),
                 "checkpoint": manifest["number"],
-                "searchable": is_searchable(manifest["meta"]),
+                "searchable": is_searchable(manifest["meta"], rules),
                 "checkpoints": [number for number, _ in list_checkpoints(run)],
             }
         )
@@ -119,9 +120,10 @@ def fits(meta: dict[str, Any], rules: Rules) -> bool:
     )
 
 
-def is_searchable(meta: dict[str, Any]) -> bool:
-    """Whether a policy has the values that a tree search needs."""
-    return bool(meta.get("values", True)) and not meta.get("by_value", False)
+def is_searchable(meta: dict[str, Any], rules: Rules) -> bool:
+    """Whether a policy has what a search needs: values, where cards are hidden of one network."""
+    by_role = uses_worlds(rules) and bool(meta.get("roles"))
+    return bool(meta.get("values", True)) and not meta.get("by_value", False) and not by_role
 
 
 def check_no_custom_network(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sparring import new_state
@@ -11,8 +12,9 @@ from sparring.cli import main
 from sparring.nets.levels import LEVELS
 from sparring.nets.policy import Policy
 from sparring.search.budget import Budget
-from sparring.search.search import Search, tree_settings
+from sparring.search.search import Search
 from sparring.store.policies import load_policy
+from sparring.web.description import search_settings
 from sparring.web.networks import pack_network
 from training.run_helpers import trained
 from web.browser.test_agent_file import alone, sit_down  # noqa: F401 (a fixture)
@@ -27,7 +29,9 @@ def runs(tmp_path_factory) -> Path:
     trained(folder, name="small", game="connect_four", updates=2)
     trained(folder, name="slow", game="connect_four", updates=1, net={"hidden": (512, 512)})
     trained(folder, name="dueling", game="connect_four", algo="dqn", updates=1)
-    trained(folder, name="cards", game="kuhn_poker", updates=1)
+    trained(folder, name="kuhn", game="kuhn_poker", updates=1)
+    trained(folder, name="cards", game="skull_king", updates=1, heads={"hidden": 0.1})
+    trained(folder, name="roles", game="skull_king", updates=1, hierarchy={"on": True})
     return folder
 
 
@@ -60,8 +64,15 @@ def searched(policy: Policy, actions: list[int], simulations: int, seed: int) ->
     state = module.state(seed)
     for action in actions:
         assert state.apply([action])
-    wish = {"simulations": simulations, "rule": 0, **tree_settings(policy.rules)}
-    search = WasmSearch(state, module.network(pack_network(policy)), 0, seed=seed, **wish)
+    network = module.network(pack_network(policy))
+    about, found = network.about, search_settings(policy.rules)
+    assert found
+    if found["worlds"]:  # per unit of return
+        unit = about["value_unit"]
+        found |= {"eta": found["eta"] / unit, "alpha": found["alpha"] * unit}
+    discounts = {"gamma": about["gamma"], "gamma_into": about["gamma_into"]}
+    wish = {"simulations": simulations, "rule": 0, **found, **discounts}
+    search = WasmSearch(state, network, 0, seed=seed, **wish)
     search.run(simulations)
     return search.found()
 
@@ -84,6 +95,28 @@ def test_an_agent_plays_what_its_search_finds_and_its_mind_shows_it(table, runs)
     assert "200 simulations" in said
     names = [page.evaluate(f"session.engine.actionName({a})") for a in found["line"][:3]]
     assert " · ".join(names) in said
+
+
+def test_an_agent_searches_over_worlds_where_cards_are_hidden(table, runs):
+    policy = load_policy(runs / "cards")
+    rules = policy.rules
+    first = new_state("skull_king", seed=5).native.seat(0)
+    page = table(f"skull_king?seed=5&seat={(first + 1) % rules.seats}&against=cards@64")
+    found = searched(policy, [], 64, 5)
+    assert page.evaluate("session.moves[0][0]") == found["action"][0]
+    page.keyboard.press("m")
+    page.get_by_label("Whose mind").select_option(label=f"cards@64, seat {first}")
+    page.wait_for_selector(".mind-found")
+    said = page.locator(".mind-answer").inner_text()
+    tried, worlds = np.count_nonzero(found["visits"]), found["visits"].max()
+    made = f"{found['simulations']} playouts: {tried} actions in {worlds} worlds each"
+    assert f"{made}, drawn by what it believes" in said
+    assert f"{found['value']:.3f}" in said
+    shown = page.locator(".mind-found tbody tr td:nth-child(2)").all_inner_texts()
+    shares = sorted((100 * found["policy"]).tolist(), reverse=True)
+    assert shown == [f"{share:.1f} %" for share in shares[: len(shown)]]
+    page.keyboard.press("h")
+    until(page, "document.querySelector('.status-line').textContent.includes('@64 would play')")
 
 
 def test_the_mind_of_an_agent_that_does_not_search_may(table):
@@ -132,7 +165,7 @@ def test_how_an_agent_plays_is_chosen_in_the_form(table):
     assert page.evaluate("session.players[1].temperature") == LEVELS[1].temperature
 
 
-@pytest.mark.parametrize(("game", "agent"), [("kuhn_poker", "cards"), ("connect_four", "dueling")])
+@pytest.mark.parametrize(("game", "agent"), [("skull_king", "roles"), ("connect_four", "dueling")])
 def test_where_nothing_can_be_searched_nothing_is_offered(table, page, address, game, agent):
     table(f"{game}?seed=1&against={agent}")
     page.click(".panel-setup > summary")
@@ -143,7 +176,13 @@ def test_where_nothing_can_be_searched_nothing_is_offered(table, page, address, 
     assert page.get_by_label("How far it searches").is_hidden()
     page.goto(f"{address}/#/play/{game}?seed=1&against={agent}@64")
     told = page.wait_for_selector(".notice.bad").inner_text()
-    assert "hidden cards" in told or "values of actions" in told
+    assert "network for every role" in told or "values of actions" in told
+
+
+def test_no_tree_is_grown_over_hidden_cards(page, address):
+    page.goto(f"{address}/#/play/kuhn_poker?seed=1&against=kuhn@64/puct")
+    told = page.wait_for_selector(".notice.bad").inner_text()
+    assert "kuhn_poker hides cards, so no tree is grown by puct" in told
 
 
 def test_a_search_that_is_none_is_refused_in_words(page, address):
@@ -170,3 +209,18 @@ def test_an_agent_file_searches_without_a_network(alone, runs, tmp_path):  # noq
     alone.keyboard.press("m")
     alone.wait_for_selector(".mind-found")
     assert "64 simulations" in alone.locator(".mind-answer").inner_text()
+
+
+def test_an_agent_file_searches_over_worlds(alone, runs, tmp_path):  # noqa: F811
+    file = tmp_path / "agent.html"
+    assert main(["export", str(runs / "cards"), "--html", str(file)]) == 0
+    alone.goto(file.as_uri())
+    choice = alone.get_by_label("How it plays")
+    assert "64 playouts" in choice.locator("option").all_inner_texts()
+    sit_down(alone, file, "&against=cards/1@64")
+    alone.keyboard.press("m")
+    alone.click(".table [data-action]:not([disabled])")
+    while not alone.evaluate("() => session.moves.length >= 4"):
+        alone.wait_for_timeout(20)
+    alone.wait_for_selector(".mind-found")
+    assert " playouts: " in alone.locator(".mind-answer").inner_text()

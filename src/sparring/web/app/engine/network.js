@@ -2,7 +2,7 @@
 // csrc/wasm/network.hpp, in the module of its game.
 
 const FORMAT = "sparring-network";
-const VERSION = 1;
+const VERSION = 2;
 const NEW_LINE = 10;
 
 export class Network {

@@ -45,16 +45,21 @@ function nameOf({ name, way }) {
 }
 
 // Searches as options of a select, after `first`; the `own` one too if it is none of the usual.
-export function budgetOptions(own, ...first) {
+export function budgetOptions(rules, own, ...first) {
   const extra = /(^|@)\d/.test(own) && !BUDGETS.includes(own) ? [own] : [];
-  const named = [...BUDGETS, ...extra].map((budget) => [budget, budgetName(budget)]);
+  const named = [...BUDGETS, ...extra].map((budget) => [budget, budgetName(budget, rules)]);
   return [...first, ...named].map(([value, text]) =>
     el("option", { value, selected: value === own }, text),
   );
 }
 
-function budgetName(budget) {
-  return /^\d+$/.test(budget) ? `${budget} simulations` : budget;
+function budgetName(budget, rules) {
+  return /^\d+$/.test(budget) ? `${budget} ${simulationsWord(rules)}` : budget;
+}
+
+// What a search counts.
+export function simulationsWord(rules) {
+  return rules.search?.worlds ? "playouts" : "simulations";
 }
 
 // How an agent may play, as options of a select: by its network alone, after a search, at a level.
@@ -67,7 +72,7 @@ export function wayOptions(rules, searches, own) {
     .map(([level]) => [`level${level}`, `level ${level}`]);
   return [
     el("optgroup", { label: "at once" }, ALONE.map(option)),
-    searches ? el("optgroup", { label: "after a search" }, budgetOptions(own)) : null,
+    searches ? el("optgroup", { label: "after a search" }, budgetOptions(rules, own)) : null,
     el("optgroup", { label: "at a level" }, levels.map(option)),
   ];
 }

@@ -3,7 +3,7 @@
 
 import { el, replace } from "/app/dom.js";
 import { widen } from "/app/engine/engine.js";
-import { canSearch } from "/app/engine/search.js";
+import { whyNoSearch } from "/app/engine/search.js";
 import { panel } from "/app/play/panels.js";
 import { foundTable, lineOf } from "/app/play/found.js";
 import { budgetOptions } from "/app/play/lineup.js";
@@ -95,9 +95,9 @@ export class Mind {
   // How far the chosen agent looks ahead: as far as it does at the table, unless told otherwise.
   offerSearch() {
     const network = this.chosen?.network;
-    this.depth.hidden = !network || !canSearch(this.game.rules, network.about);
+    this.depth.hidden = !network || whyNoSearch(this.game.rules, network.about) !== "";
     const own = this.depth.hidden ? "" : (network.budget ?? "");
-    replace(this.depth, budgetOptions(own, ["", "no search"]));
+    replace(this.depth, budgetOptions(this.game.rules, own, ["", "no search"]));
   }
 
   toggle() {

@@ -2,8 +2,9 @@
 // nobody searches, so that the table does not jump.
 
 import { el } from "/app/dom.js";
+import { simulationsWord } from "/app/play/lineup.js";
 
-export function progressLine(players, stop) {
+export function progressLine(rules, players, stop) {
   const bar = el("progress", { "aria-label": "Progress of the search" });
   const text = el("span", { class: "number" });
   const button = el(
@@ -26,7 +27,7 @@ export function progressLine(players, stop) {
       const { simulations, seconds } = player.network.wish.budget;
       bar.max = seconds ? 1000 * seconds : simulations;
       bar.value = seconds ? found.ms : found.simulations;
-      text.textContent = `${found.simulations} simulations`;
+      text.textContent = `${found.simulations} ${simulationsWord(rules)}`;
     },
   };
 }

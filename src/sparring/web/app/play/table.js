@@ -48,7 +48,7 @@ export class Table {
     this.board = el("div", { class: `table ${seats}` });
     this.plates = plates(this.session, page);
     this.status = el("p", { class: "status-line", role: "status", "aria-live": "polite" });
-    this.thinking = progressLine(this.session.players, () => this.session.hurry());
+    this.thinking = progressLine(rules, this.session.players, () => this.session.hurry());
     this.undoButton = this.button("Undo", "u", () => this.undo());
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });

@@ -1,6 +1,6 @@
 // Agents that look ahead: a network with a budget of search, which a worker spends.
 
-import { canSearch, readBudget } from "/app/engine/search.js";
+import { readBudget, whyNoSearch } from "/app/engine/search.js";
 import { source } from "/app/play/source.js";
 
 const MAX_KEPT = 64; // results, of some kilobytes each
@@ -98,9 +98,10 @@ export class Searching {
   // `budget` is text, see `readBudget`.
   constructor(network, budget) {
     const { rules } = network.engine;
-    if (!canSearch(rules, network.about)) throw new Error(whyNot(rules, network));
+    const why = whyNoSearch(rules, network.about);
+    if (why) throw new Error(why);
     Object.assign(this, { network, budget, about: network.about, name: network.name });
-    this.wish = { budget: readBudget(budget) };
+    this.wish = { budget: readBudget(budget, rules) };
     this.leaving = new AbortController();
   }
 
@@ -134,11 +135,4 @@ export class Searching {
     this.leaving.abort();
     this.leaving = new AbortController();
   }
-}
-
-function whyNot(rules, { name, about }) {
-  if (rules.hides) return `${rules.name} has hidden cards, which a tree search would see`;
-  return about.by_value
-    ? `${name} learned values of actions: there is no policy to search with`
-    : `${name} has no values to search with`;
 }
