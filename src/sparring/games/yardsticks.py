@@ -5,20 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 SEARCHED: dict[str, Any] = {
-    "simulations": 8,
-    "fast_simulations": 1,
-    "full_share": 1.0,
-    "eta": 0.1,
-    "alpha": "0%:0.1,100%:0.02",
-    "lr": "0%:1e-3,100%:0",
-    "minibatch": 1024,
-    "epochs": 2,
+    "average": 0.2,
+    "gumbel": {
+        "simulations": 8,
+        "fast_simulations": 1,
+        "full_share": 1.0,
+        "least": 2,
+        "eta": "0%:1,100%:0.05",
+        "alpha": "0%:0.1,100%:0.01",
+        "lr": "0%:1e-3,100%:0",
+        "minibatch": 1024,
+        "epochs": 2,
+    },
 }
-"""Of `--algo gumbel`: a few playouts of every decision, and small steps, which average over many.
-"""
-BY_ALGORITHM: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}, "gumbel": {"gumbel": SEARCHED}}
-"""What else suits. ppo: the average of the weights over the last fifth of the training plays."""
-BELIEVING = {**BY_ALGORITHM, "gumbel": {"heads": {"hidden": 1.0}, "gumbel": SEARCHED}}
+"""What suits `--algo gumbel`: a few playouts of every decision, and steps that become small."""
+BY_ALGORITHM: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}, "gumbel": SEARCHED}
+"""What else suits: the average of the weights over the last fifth of the training plays."""
+BELIEVING = {**BY_ALGORITHM, "gumbel": {**SEARCHED, "heads": {"hidden": 1.0}}}
 """The same, with worlds that are drawn by a belief."""
 
 
