@@ -93,6 +93,11 @@ class BoundSearch {
     search_->believe(call.take(weights, "weights", search_->roots * each));
   }
 
+  void set_step(f32 eta, f32 alpha) {
+    Call("Search.set_step").demand(eta >= 0 && alpha >= 0, "eta and alpha are at least 0");
+    search_->set_step(eta, alpha);
+  }
+
   i64 select() {
     constexpr Call call("Search.select");
     call.demand(search_->roots > 0, "no search has begun");
@@ -234,6 +239,7 @@ void bind_search(nb::module_& m) {
            "keep"_a = false)
       .def("begin_worlds", &BoundSearch::begin_worlds, "worlds"_a, "row"_a, "weights"_a)
       .def("believe", &BoundSearch::believe, "weights"_a)
+      .def("set_step", &BoundSearch::set_step, "eta"_a, "alpha"_a)
       .def("select", &BoundSearch::select, "Select leaves; return the number of rows to evaluate.")
       .def("expand", &BoundSearch::expand, "policy"_a, "value"_a)
       .def("results", &BoundSearch::results, "policy"_a, "visits"_a, "q"_a, "value"_a, "chosen"_a,

@@ -145,44 +145,29 @@ struct Game {
     result.terminate(why);
   }
 
-  SPARRING_FN static constexpr int belief_size(const Config&) { return 6; }
+  SPARRING_FN static constexpr int belief_size(const Config&) { return 3; }
 
-  // The other's card, and the table's as long as it lies face down. belief: log-weights of both
-  // ranks. Behind the end nothing is left to guess: the cards have decided.
+  // The other's card, and the table's as long as it lies face down. belief: log-weights of the
+  // other's rank; the table's card is chance whatever was played. Behind the end nothing is left to
+  // guess: the cards have decided.
   SPARRING_FN void resample_hidden(const Config&, int me, Rng& rng, const f32* belief = nullptr) {
     if (over) return;
     Bits<kCards> left = {{(1u << kCards) - 1}};
     left.clear(cards[me]);
     if (round == 1) left.clear(cards[2]);
-    if (belief) return believe(me, left, rng, belief);
-    cards[1 - me] = static_cast<u8>(left.select(rng.below(left.count())));
+    cards[1 - me] = static_cast<u8>(belief ? believed(left, rng, belief)
+                                           : left.select(rng.below(left.count())));
     left.clear(cards[1 - me]);
     if (round == 0) cards[2] = static_cast<u8>(left.select(rng.below(left.count())));
   }
 
-  // Draws a pair of ranks; cards of a rank are alike.
-  SPARRING_FN void believe(int me, const Bits<kCards>& left, Rng& rng, const f32* belief) {
-    const auto pair = [&](int i, int& theirs, int& table) {
-      Bits<kCards> rest = left;
-      const auto take = [&](int rank) {
-        const int card = 2 * rank + !rest.test(2 * rank);
-        const bool found = rest.test(card);
-        rest.clear(card);
-        return found ? card : -1;
-      };
-      theirs = take(i / 3);
-      table = round == 1 ? (i % 3 ? -1 : cards[2]) : take(i % 3);
-      return theirs >= 0 && table >= 0;
+  // Draws a card by its rank; cards of a rank are alike.
+  SPARRING_FN static int believed(const Bits<kCards>& left, Rng& rng, const f32* belief) {
+    const auto card = [&](int rank) { return 2 * rank + !left.test(2 * rank); };
+    const auto weight = [&](int rank) {
+      return left.test(card(rank)) ? weight_of(log_weight(belief[rank])) : 0.0;
     };
-    int theirs, table;
-    const auto weight = [&](int i) {
-      if (!pair(i, theirs, table)) return 0.0;
-      const f32 hidden_table = round == 1 ? 0 : log_weight(belief[3 + i % 3]);
-      return weight_of(log_weight(belief[i / 3]) + hidden_table);
-    };
-    pair(draw_by_weight(9, weight, rng), theirs, table);
-    cards[1 - me] = static_cast<u8>(theirs);
-    cards[2] = static_cast<u8>(table);
+    return card(draw_by_weight(3, weight, rng));
   }
 
 #if SPARRING_HOST

@@ -42,6 +42,8 @@ class AnySearch {
   // Takes log-weights of what is hidden [roots, belief_size], by which worlds are drawn. After the
   // rows of the roots were selected.
   virtual void believe(const f32*) { raise(ConfigError("trees have no worlds")); }
+  // Sets the step of mirror descent by which policies improve, from the next search on.
+  virtual void set_step(f32, f32) { raise(ConfigError("trees take no steps")); }
   // Selects leaves and writes their rows to `obs`; returns the number of rows, 0 when all
   // simulations are made.
   virtual i64 select() = 0;

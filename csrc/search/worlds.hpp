@@ -57,6 +57,11 @@ class WorldsSearch final : public ThreadedSearch {
     believes_ = true;
   }
 
+  void set_step(f32 eta, f32 alpha) override {
+    options_.eta = eta;
+    options_.alpha = alpha;
+  }
+
   void begin(const std::vector<SearchRoot>& given, bool) override {
     given_.clear();
     take(given);

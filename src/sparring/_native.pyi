@@ -118,6 +118,8 @@ class Search:
 
     def believe(self, weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]) -> None: ...
 
+    def set_step(self, eta: float, alpha: float) -> None: ...
+
     def select(self) -> int:
         """Select leaves; return the number of rows to evaluate."""
 

@@ -12,7 +12,8 @@ from sparring.errors import ConfigError
 from sparring.learn.fused import DeviceGames
 from sparring.learn.fused.gumbel import FusedGumbel
 from sparring.learn.fused.rollout import mask_of
-from sparring.learn.gumbel import FULL, gumbel_loss
+from sparring.learn.gumbel import gumbel_loss
+from sparring.learn.searching import FULL
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.make import make_net
 from sparring.pools import Lineup

@@ -79,6 +79,9 @@ class SearchCalls:
     def of_search_believe(self) -> Any:
         return [np.zeros((1, int(self.lots.integers(1, 7))), np.float32)]
 
+    def of_search_set_step(self) -> Any:
+        return [0.1, 0.05]
+
     def of_search_expand(self) -> Any:
         rows = int(self.lots.integers(5))
         return self.evaluation(self.kept["Search"], rows)

@@ -13,7 +13,7 @@ from sparring.games.hidden import hidden_of, read_hidden
 READABLE: dict[str, Any] = {
     "kuhn_poker": lambda f, seat: [f["cards"][1 - seat]],
     "kuhn_poker_3": lambda f, seat: [f["cards"][(seat + away) % 3] for away in (1, 2)],
-    "leduc_poker": lambda f, seat: [f["cards"][at] // 2 for at in (1 - seat, 2)],
+    "leduc_poker": lambda f, seat: [f["cards"][1 - seat] // 2],
     "liars_dice": lambda f, seat: [f["dice"].reshape(2, 2)[1 - seat, 0] - 1],
     "goofspiel": lambda f, seat: f["bids"].reshape(2, 5)[1 - seat, :4].tolist(),
     "phantom_tic_tac_toe": lambda f, seat: [f["stones"][1 - seat] >> cell & 1 for cell in range(9)],

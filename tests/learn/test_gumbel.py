@@ -15,8 +15,9 @@ from sparring import Pool
 from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.acting import RngKeys
-from sparring.learn.gumbel import FULL, Gumbel, gumbel_loss
+from sparring.learn.gumbel import Gumbel, gumbel_loss
 from sparring.learn.learner import Overrides
+from sparring.learn.searching import FULL
 from sparring.learn.transforms import IMPROVED, MIRRORED
 from sparring.phases import SEARCHING
 from sparring.schedule import Moment
@@ -210,9 +211,7 @@ def test_simulations_follow_the_schedule_and_phases_may_change_them() -> None:
 
 
 REFUSED = [
-    ({"game": "skull_king"}, r"^algo gumbel needs a bundled game without hidden cards, and "),
-    ({"game": "kuhn_poker"}, r"without hidden cards, and kuhn_poker is not one; play one of "),
-    ({"game": "own_envs:make_table"}, r"^algo gumbel needs a bundled game without hidden cards"),
+    ({"game": "own_envs:make_table"}, r"^algo gumbel needs a bundled game, and nim_v0 is not one"),
     ({"net": NetConfig(memory="stack")}, r"^net\.memory stack needs a learner of networks with me"),
     ({"population": 2}, "^a population of 2 needs games and networks on one GPU, and this run's"),
     ({"collect": CollectConfig(groups=2)}, r"^collect\.groups 2 needs a learner that acts while"),

@@ -427,9 +427,9 @@ def test_a_belief_is_what_the_head_says() -> None:
     learner = make("leduc_poker", HeadsConfig(hidden=ONE))
     policy = learner.policy()
     obs = learner.pool.batch().obs
-    belief, logits = policy.belief(obs), policy.heads(obs)[HIDDEN].view(len(obs), 2, 3)
+    belief, logits = policy.belief(obs), policy.heads(obs)[HIDDEN].view(len(obs), 1, 3)
     assert belief is not None
-    assert np.allclose(belief.reshape(-1, 2, 3), logits.log_softmax(-1).numpy(), atol=1e-6)
+    assert np.allclose(belief.reshape(-1, 1, 3), logits.log_softmax(-1).numpy(), atol=1e-6)
     flat = policy.belief(obs, temperature=1e6)
     assert np.allclose(flat, np.log(1 / 3), atol=1e-4)
     learner.pool.draw_worlds(np.arange(len(obs)), 2, belief=belief)

@@ -79,6 +79,10 @@ def test_it_is_where_it_is_fastest(settings: dict[str, Any], place: tuple[str, b
         ({**SEEN, "pool": "cpu"}, "hindsight.on has no graphs on the GPU, games on the CPU"),
         ({**SEEN, "algo": "dqn"}, "hindsight.on of a replay has no graphs"),
         ({**ROLES, "opponents": ("self=1", "past=1")}, "past selves with hierarchy.on has no"),
+        (
+            {"game": "kuhn_poker", "algo": "gumbel"},
+            "gumbel in kuhn_poker, which hides cards, has no",
+        ),
     ],
 )
 def test_what_is_slower_is_said(settings: dict[str, Any], why: str) -> None:
@@ -97,6 +101,10 @@ def test_opponents_of_another_kind_play_apart_even_beside_a_pool_on_the_gpu() ->
     ("settings", "said"),
     [
         ({"pool": "cuda", "net": {"normalize": True}}, "pool cuda: net.normalize has no graphs"),
+        (
+            {"game": "leduc_poker", "algo": "gumbel", "pool": "cuda"},
+            "pool cuda: algo gumbel in leduc_poker, which hides cards, has no graphs on the GPU",
+        ),
         (
             {"population": 2, "net": {"normalize": True}},
             "this run fits no device layout: not net.normalize",

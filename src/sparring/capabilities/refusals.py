@@ -334,7 +334,8 @@ def game_offers(rules: Rules) -> frozenset[str]:
         and not rules.box,
         "opponents": rules.seats > 1,
         "repeats": not is_custom(rules),
-        "open": not is_custom(rules) and (rules.seats == 1 or not rules.hides),
+        "hides": rules.hides and rules.seats > 1,
+        "open": not rules.hides or rules.seats == 1,
     }
     return frozenset(name for name, there in found.items() if there)
 

@@ -100,7 +100,8 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a bundled game"),
-        "open": Ability("a bundled game without hidden cards"),
+        "hides": Ability("a game whose seats hide something from each other"),
+        "open": Ability("a game without hidden cards"),
     },
     PLACE: {
         "population": Ability(
@@ -109,6 +110,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "shared league": Ability("games and networks on one device", "use --device cpu"),
         "replicas": Ability("games and networks on CPUs", "use --device cpu"),
         "seeing": Ability("games and network on the CPU", "use --device cpu"),
+        "playouts in worlds": Ability("games on the CPU", "use --device cpu"),
     },
 }
 """Abilities by part, as error messages describe them."""
@@ -160,7 +162,8 @@ spread with the settings of that name."""
 HOST = frozenset(
     {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
-    | {"past selves by role", "replay", "replay in hindsight", "tree search", "win bonus"}
+    | {"past selves by role", "playouts in worlds", "replay", "replay in hindsight"}
+    | {"tree search", "win bonus"}
 )
 """Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
 those of other processes."""
@@ -204,6 +207,10 @@ PASSES_OF: Mapping[str, Component] = {
 learner, or grouped for many frozen opponents), torch in a CUDA graph, or code in a browser."""
 
 ALONE = "imitation runs in one process"
+OF_WORLDS = tuple(
+    f"gumbel.{name}" for name in ("least", "horizon", "eta", "alpha", "caution", "gamma_into")
+)
+"""Settings of `--algo gumbel` that searches over worlds have alone; trees have c_scale."""
 FEATURES: Mapping[str, FeatureSpec] = {
     # Of the game.
     "discrete actions": FeatureSpec({LEARNER: ("discrete",)}),
@@ -212,7 +219,10 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "dqn.mode rollouts": FeatureSpec(
         {PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}
     ),
-    "algo gumbel": FeatureSpec({GAME: ("open",), PLACE: ("tree search",)}),
+    "algo gumbel": FeatureSpec({GAME: ("repeats",), PLACE: ("tree search",)}),
+    "playouts in worlds": FeatureSpec({PLACE: ("playouts in worlds",)}),
+    **dict.fromkeys(OF_WORLDS, FeatureSpec({GAME: ("hides",)})),
+    "gumbel.c_scale": FeatureSpec({GAME: ("open",)}),
     "replay": FeatureSpec({PLACE: ("replay",)}),
     "win bonus": FeatureSpec({PLACE: ("win bonus",)}),
     "hierarchy.on": FeatureSpec(

@@ -53,7 +53,7 @@ class PPOConfig(Checked, section="ppo"):
 
 @dataclass(frozen=True)
 class GumbelConfig(Checked, section="gumbel"):
-    """Gumbel AlphaZero: self-play with tree search, for games without hidden information."""
+    """Gumbel AlphaZero: self-play with search; where cards are hidden, in worlds."""
 
     simulations: Annotated[Scheduled, between(2, 65_536)] = Schedule.read(
         "0%:4,15%:16,50%:64 stepped"
@@ -68,8 +68,22 @@ class GumbelConfig(Checked, section="gumbel"):
     considered: Annotated[int, between(2, 4096)] = 16
     """Actions that a full search considers at its root. Fewer are looked at more closely."""
     c_scale: Annotated[float, above(0)] = 0.3
-    """Weight of values against the policy in searches. Higher makes improved policies sharper, and
+    """Trees: weight of values against the policy. Higher makes improved policies sharper, and
     trusts the value head more. Where a game is not zero-sum, values are rescaled to 0..1."""
+    least: Annotated[int, between(1, 65_536)] = 8
+    """Hidden cards: worlds in which each action is tried; where the simulations do not suffice,
+    fewer actions are."""
+    horizon: Annotated[int, between(0, 1_000_000)] = 12
+    """Hidden cards: own decisions after which the network's value counts. 0: games are played to
+    their end."""
+    eta: Annotated[Scheduled, above(0)] = Schedule.constant(2.0)
+    """Hidden cards: step size of mirror descent, per unit of return. Smaller steps average over
+    more searches, and are harder to exploit."""
+    alpha: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.05)
+    """Hidden cards: pull of a step toward the uniform policy. Higher cycles less, and stays farther
+    from the best play."""
+    caution: Annotated[float, at_least(0)] = 1.0
+    """Hidden cards: how much smaller a step is where worlds disagree. 0: not at all."""
     epochs: Annotated[int, between(1, 100)] = 4
     """Epochs over each rollout. More learns more per sample and takes longer."""
     minibatch: Annotated[int, at_least(1)] = 512
@@ -77,7 +91,10 @@ class GumbelConfig(Checked, section="gumbel"):
     lr: Annotated[Scheduled, at_least(0)] = Schedule.line(2e-3, 2e-4)
     """Learning rate. Higher learns faster and becomes unstable sooner."""
     gamma: Annotated[float, between(0, 1)] = 1.0
-    """Discount per decision, in the tree as well. Lower prefers early rewards."""
+    """Discount per decision, in searches as well. Lower prefers early rewards."""
+    gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
+    """Hidden cards: discounts by role of the next decision, in the order of the game's roles. Left
+    out: gamma for all."""
     td_lambda: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.7)
     """Lambda of value targets. 1: outcomes alone; lower mixes in more of the searches' values."""
     value_weight: Annotated[Scheduled, at_least(0)] = Schedule.constant(1.0)

@@ -118,8 +118,8 @@ class TrainConfig(Checked):
         str,
         one_of("ppo", "dqn", "sac", "gumbel", pattern=r"(.*:.*)?", placeholder="module:factory"),
     ] = "ppo"
-    """The algorithm: ppo, dqn (discrete actions), sac, gumbel (self-play with search, without
-    hidden cards), or a custom learner as module:factory."""
+    """The algorithm: ppo, dqn (discrete actions), sac, gumbel (self-play with search), or a
+    custom learner as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a custom learner as key=value."""
     roles: UseAppendAction[tuple[str, ...]] = ()

@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-AVERAGED: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}}
-"""By algorithm: the average of the weights over the last fifth of the training plays."""
+SEARCHED: dict[str, Any] = {
+    "simulations": 8,
+    "fast_simulations": 1,
+    "full_share": 1.0,
+    "eta": 0.1,
+    "alpha": "0%:0.1,100%:0.02",
+    "lr": "0%:1e-3,100%:0",
+    "minibatch": 1024,
+    "epochs": 2,
+}
+"""Of `--algo gumbel`: a few playouts of every decision, and small steps, which average over many.
+"""
+BY_ALGORITHM: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}, "gumbel": {"gumbel": SEARCHED}}
+"""What else suits. ppo: the average of the weights over the last fifth of the training plays."""
+BELIEVING = {**BY_ALGORITHM, "gumbel": {"heads": {"hidden": 1.0}, "gumbel": SEARCHED}}
+"""The same, with worlds that are drawn by a belief."""
 
 
 def preset(minutes: float, hidden: tuple[int, ...], **ppo: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Gumbel AlphaZero on one page: self-play with tree search, and learning from what it finds.
+"""Gumbel AlphaZero on one page: self-play with search, and learning from what it finds.
 
 An update in the order of execution: simulations, rollout with a search for every decision,
 lambda-returns over the roots' values, epochs of minibatches, loss, report. A share of the decisions
@@ -20,34 +20,27 @@ from torch import Tensor
 
 from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError
-from sparring.games.seeds import derive_seed
-from sparring.learn.acting import ActorOutput, Bytes, RngKeys
 from sparring.learn.advantages import bootstrap_truncated
 from sparring.learn.backends import Backend
 from sparring.learn.backends.native import NativeAutograd
 from sparring.learn.backends.torch import OPTIMIZER, TorchBackend
-from sparring.learn.forward import Forward
 from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import DivergedError, Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.minibatches import Metrics, RolloutSamples, mean_metrics, shuffle_rng
 from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, update_normalizer
 from sparring.learn.process_group import SINGLE
+from sparring.learn.searching import FULL, Searching
 from sparring.learn.terms import Term, columns_of, losses_of, truth_of
 from sparring.learn.transforms import IMPROVED
-from sparring.nets.distribution import ActionSampler, entropy_of, masked_log_probs
+from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import Policy
-from sparring.phases import Timing
 from sparring.pools.native import Pool
 from sparring.schedule import Moment
-from sparring.search.budget import Budget
-from sparring.search.search import Search, SearchConfig
 
 EPS = 1e-8
 """Of Adam."""
-FULL = "full"
-"""Column: 1 after a full search, else 0."""
 HAS_VALUE_SCALE = "has_value_scale"
 Floats = npt.NDArray[np.float32]
 Indices = npt.NDArray[np.intp]
@@ -59,66 +52,12 @@ class GumbelHparams(ScheduledValues):
     """Scheduled values of `GumbelConfig` in one update."""
 
     simulations: float
+    eta: float
+    alpha: float
     lr: float
     td_lambda: float
     value_weight: float
     max_grad_norm: float
-
-
-def tree_settings(config: GumbelConfig) -> SearchConfig:
-    return SearchConfig(considered=config.considered, gamma=config.gamma, c_scale=config.c_scale)
-
-
-class Searching:
-    """Acts for the learner: searches from every row of the pool, fully or with few simulations."""
-
-    def __init__(self, forward: Forward, pool: Pool, seed: int, **options: Any) -> None:
-        """options: first_row of the pool among all pools, threads."""
-        self.forward, self.pool, self.seed = forward, pool, seed
-        self.first_row, self.threads = options.get("first_row", 0), options.get("threads", 1)
-        self.coin = ActionSampler(derive_seed(seed, 0xCAB))
-        self.simulations = 1
-        """Of a full search."""
-        self.phases = Timing()
-
-    def configure(self, config: GumbelConfig) -> None:
-        """Make the trees, large enough for every simulation of the run."""
-        self.config = config
-        self.search = Search(
-            self.pool.rules,
-            self.evaluate,
-            Budget(max(round(max(config.simulations.values)), config.fast_simulations)),
-            trees=self.pool.num_games * self.pool.rules.rows,
-            threads=self.threads,
-            seed=self.seed,
-            squash=self.forward.net.config.squash,
-            noise=True,
-            config=tree_settings(config),
-            phases=self.phases,
-        )
-
-    @torch.no_grad()
-    def evaluate(self, obs: Bytes) -> tuple[Floats, Floats]:
-        """Return policy head and value, in units of the rewards, of leaves."""
-        heads = self.forward(torch.from_numpy(obs))
-        logits, value = heads[POLICY].float().contiguous(), self.forward.net.unscaled_values(heads)
-        return logits.cpu().numpy(), value.cpu().numpy()
-
-    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
-        full = self.is_full(keys)
-        few = min(self.config.fast_simulations, self.simulations)
-        simulations = np.where(full, self.simulations, few).astype(np.int32)
-        found = self.search.from_pool(self.pool, keys.rows - self.first_row, simulations)
-        columns = {VALUE: found.value, FULL: full, IMPROVED: found.policy}
-        return ActorOutput(found.action, columns)
-
-    def is_full(self, keys: RngKeys) -> npt.NDArray[np.bool_]:
-        """Draw which rows are searched fully, by (seed, row, rollout, step): resume repeats it."""
-        share = torch.tensor([1 - self.config.full_share, self.config.full_share])
-        odds = share.log().expand(len(keys.rows), 2)
-        drawn, _ = keys.draw(self.coin, odds, np.ones(odds.shape, np.uint8))
-        full: npt.NDArray[np.bool_] = drawn == 1
-        return full
 
 
 def gumbel_loss(
@@ -215,9 +154,10 @@ class Gumbel:
         return [self.playing.report({**stats, **rollout_stats}, self.samples)]
 
     def hparams_at(self, moment: Moment) -> GumbelHparams:
-        """Evaluate all schedules, and set the simulations of a full search."""
+        """Evaluate all schedules, and set those of the search."""
         hparams = GumbelHparams.at(self.config, moment)
-        self.searching.simulations = round(hparams.simulations)
+        simulations = round(hparams.simulations)
+        self.searching.prepare(simulations, eta=hparams.eta, alpha=hparams.alpha)
         return hparams
 
     def update(self, hparams: GumbelHparams) -> dict[str, float]:
@@ -256,7 +196,7 @@ class Gumbel:
         rollout, transitions = self.collector.rollout, self.collector.transitions
         if rollout.truncations.obs:
             bootstrap_truncated(self.playing, by_role=False)
-        samples = self.collector.link(self.config.gamma)
+        samples = self.collector.link(self.config.gamma, self.config.gamma_into)
         value = rollout.columns[VALUE]
         return samples, (transitions.advantages(value, hparams.td_lambda) + value)[samples]
 

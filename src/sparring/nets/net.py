@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypedDict, Unpack
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -16,6 +18,7 @@ from sparring.games.hidden import Hidden, hidden_of
 from sparring.games.rules import Rules
 from sparring.nets.inputs import Inputs, stack_frames
 from sparring.nets.layers import Normalizer
+from sparring.pools.custom.cache import is_custom
 
 POLICY, VALUE = "policy", "value"
 MEMORY = "memory"
@@ -223,6 +226,19 @@ def set_wdl_blend(net: Net, config: HeadsConfig | None) -> Net:
     if config is not None and WDL in net.heads:
         net.wdl_blend.fill_(config.blend)
     return net
+
+
+def log_belief(rules: Rules, logits: Tensor) -> npt.NDArray[np.float32]:
+    """Return log-probabilities of what is hidden [B, items * classes]. logits: of the head."""
+    by_item = logits.float().view(len(logits), len(check_hidden(rules).items), -1)
+    log_probs: npt.NDArray[np.float32] = by_item.log_softmax(-1).flatten(1).cpu().numpy()
+    return log_probs
+
+
+def takes_belief(rules: Rules, net: Net) -> bool:
+    """Whether worlds of a game can be drawn by what a network believes is hidden."""
+    size = 0 if is_custom(rules) else rules.native.belief_size
+    return size > 0 and net.heads.get(HIDDEN) == size
 
 
 def check_hidden(rules: Rules) -> Hidden:

@@ -22,7 +22,7 @@ from sparring.nets.distribution import (
     squash_actions,
 )
 from sparring.nets.levels import LEVELS
-from sparring.nets.net import HIDDEN, POLICY, VALUE, HeadOutputs, Net, check_hidden
+from sparring.nets.net import HIDDEN, POLICY, VALUE, HeadOutputs, Net, log_belief
 from sparring.nets.roots import Roots, roots_in
 from sparring.nets.searching import (
     SearchCache,
@@ -382,10 +382,7 @@ class Policy:
         """
         if HIDDEN not in self.net.heads:
             return None
-        items = len(check_hidden(self.rules).items)
-        logits = self.heads(obs)[HIDDEN].float().view(len(obs), items, -1) / temperature
-        log_probs: npt.NDArray[np.float32] = logits.log_softmax(-1).flatten(1).cpu().numpy()
-        return log_probs
+        return log_belief(self.rules, self.heads(obs)[HIDDEN] / temperature)
 
     def next_memory(self, obs: Bytes, outputs: HeadOutputs) -> Bytes:
         """Return the next memory of rows [B, memory_bytes]. outputs: `heads` of these rows."""

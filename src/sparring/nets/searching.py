@@ -20,7 +20,7 @@ from sparring.games.state import State
 from sparring.nets.critic_rows import never_plays
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_by_role
-from sparring.nets.net import HIDDEN, POLICY, HeadOutputs, Net
+from sparring.nets.net import POLICY, HeadOutputs, Net, takes_belief
 from sparring.nets.roots import Roots
 from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
@@ -157,8 +157,7 @@ def make_search(rules: Rules, evaluate: Evaluate, budget: Budget, **options: Any
 
 def belief_of(policy: Searcher, rules: Rules, config: SearchConfig) -> Believe | None:
     """Return the function that tells what a seat believes of hidden cards; None: it has none."""
-    known = HIDDEN in policy.net.heads and not is_custom(rules) and rules.native.belief_size
-    return policy.belief if known and config.worlds.belief else None
+    return policy.belief if config.worlds.belief and takes_belief(rules, policy.net) else None
 
 
 def check_budget(rules: Rules, budget: Budget) -> None:

@@ -142,6 +142,7 @@ class Search:
                 noise=noise,
                 gamma=self.config.gamma,
                 gamma_into=self.config.gamma_into,
+                believes=believe is not None,
             )
         else:
             self.native = _native.make_search(
@@ -206,6 +207,11 @@ class Search:
             self.native.begin_worlds([world.native for world in worlds], row, given)
 
         return self._search(begin, 1, planned=False)
+
+    def set_step(self, worlds: WorldsConfig) -> None:
+        """Take step size and pull of these settings, where cards are hidden."""
+        step = worlds.step_size(self.rules, believes=self.believe is not None)
+        self.native.set_step(step, worlds.pull(self.rules))
 
     def line(self, tree: int = 0) -> list[int]:
         """Return the expected actions from the root on, the chosen one first."""

@@ -29,8 +29,8 @@ class WorldsConfig:
     """Own decisions after which the value of the network counts; 0: played to the end. Where the
     training discounts rewards to nothing, as behind a round of Skull King, playouts end before."""
     eta: float | None = None
-    """Step size of mirror descent: how much a unit of return adds to a log probability. None: 2 in
-    zero-sum games, where larger steps can be exploited, else 100."""
+    """Step size of mirror descent: how much a unit of return adds to a log probability. None: 100,
+    and in zero-sum games, where larger steps can be exploited, 0.3, or 0.1 in uniform worlds."""
     alpha: float | None = None
     """Pull of a step toward the uniform policy, per unit of return. None: 0.05 in zero-sum games,
     else 0."""
@@ -42,9 +42,9 @@ class WorldsConfig:
     unit: float = 1.0
     """A unit of return, in rewards; a policy gives the scale of its values."""
 
-    def step_size(self, rules: Rules) -> float:
-        """Return the step size per reward in a game."""
-        usual = 2.0 if rules.zero_sum else 100.0
+    def step_size(self, rules: Rules, *, believes: bool) -> float:
+        """Return the step size per reward in a game. believes: worlds are drawn by a belief."""
+        usual = (0.3 if believes else 0.1) if rules.zero_sum else 100.0
         return (usual if self.eta is None else self.eta) / self.unit
 
     def pull(self, rules: Rules) -> float:
@@ -83,6 +83,7 @@ def make_worlds(
     noise: bool,
     gamma: float,
     gamma_into: Sequence[float],
+    believes: bool,
 ) -> _native.Search:
     """Return the native search of so many roots."""
     return _native.make_worlds(
@@ -94,7 +95,7 @@ def make_worlds(
         considered=config.considered,
         least=config.least,
         horizon=config.horizon,
-        eta=config.step_size(rules),
+        eta=config.step_size(rules, believes=believes),
         alpha=config.pull(rules),
         caution=config.caution,
         gamma=gamma,

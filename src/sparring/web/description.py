@@ -68,8 +68,8 @@ def search_settings(rules: Rules) -> dict[str, Any] | None:
     except ConfigError:
         return None
     config = WorldsConfig()
-    steps = {"eta": config.step_size(rules), "alpha": config.pull(rules)}
-    return {"worlds": True, **asdict(config), **steps}
+    etas = [config.step_size(rules, believes=believes) for believes in (False, True)]
+    return {"worlds": True, **asdict(config), "etas": etas, "alpha": config.pull(rules)}
 
 
 MODULES = Path(_native.__file__).parent / "wasm"

@@ -1,4 +1,4 @@
-"""Hidden information of Leduc poker: the other's card, and the table's before it is turned."""
+"""Hidden information of Leduc poker: the other's card. The table's is chance."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ RANKS = ("jack", "queen", "king")
 
 
 def hidden(_: Rules) -> Hidden:
-    """Return the ranks of the other seat's card and of the table's."""
+    """Return the rank of the other seat's card."""
 
     def read(library: Any, raw: Any, seat: Any) -> Any:
-        ranks = raw // 2
-        theirs = of_others(library, [ranks[:, :1], ranks[:, 1:2]], seat)[:, 0, 0]
-        return library.stack([theirs, ranks[:, 2]], 1)
+        return of_others(library, [raw[:, :1] // 2, raw[:, 1:2] // 2], seat)[:, 0]
 
-    return Hidden("cards", ("their card", "the table's card"), RANKS, read)
+    return Hidden("cards", ("their card",), RANKS, read)

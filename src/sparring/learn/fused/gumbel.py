@@ -26,8 +26,9 @@ from sparring.learn.fused.ppo import FusedPPO
 from sparring.learn.fused.rollout import RolloutColumn
 from sparring.learn.fused.terms import PolicyLoss
 from sparring.learn.fused.update import Update
-from sparring.learn.gumbel import EPS, FULL, tree_settings
+from sparring.learn.gumbel import EPS
 from sparring.learn.learner import Overrides, Report
+from sparring.learn.searching import FULL, search_settings
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.pools.cuda import CudaPool
@@ -65,7 +66,7 @@ class SearchedPlay(FusedSelfPlay):
             self.pool,
             max(round(max(config.simulations.values)), config.fast_simulations),
             noise=True,
-            config=tree_settings(config),
+            config=search_settings(config),
         )
         self.leaves = self.acting[""].passing
         if self.search.row_count > 1:

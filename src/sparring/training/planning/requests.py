@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -15,12 +16,13 @@ from sparring.capabilities.refusals import (
     net_settings,
     shown,
 )
-from sparring.capabilities.table import FEATURES, UNHEARD
-from sparring.config import HeadsConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.capabilities.table import FEATURES, OF_WORLDS, UNHEARD
+from sparring.config import GumbelConfig, HeadsConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
 from sparring.pools.custom.cache import is_custom
+from sparring.search.worlds import uses_worlds
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
 
@@ -91,7 +93,9 @@ def of_learner(
     if learner == "pqn":
         yield "dqn.mode rollouts", ask("dqn.mode rollouts", f"dqn.mode {ROLLOUTS}")
     if algo == "gumbel":
-        yield "algo gumbel", ask("algo gumbel", "algo gumbel", "use --algo ppo")
+        changes = [phase.settings.get(algo, {}) for phase in phases]
+        settings = [config.gumbel, *(replace(config.gumbel, **one) for one in changes)]
+        yield from of_gumbel(rules, settings)
     if algo == "sac" and rules.box:
         yield "squashed actions", ask("squashed actions", "algo sac", "")
     switches = {
@@ -126,6 +130,21 @@ def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:
         yield "heads.hidden", ask("heads.hidden", f"heads.hidden {heads.hidden}")
     if any(heads.opponents.values):
         yield "heads.opponents", ask("heads.opponents", f"heads.opponents {heads.opponents}")
+
+
+def of_gumbel(
+    rules: Rules, settings: Sequence[GumbelConfig]
+) -> Iterator[tuple[str, FeatureRequest]]:
+    """What self-play with search asks for. settings: those of all phases."""
+    yield "algo gumbel", ask("algo gumbel", "algo gumbel", "use --algo ppo")
+    if uses_worlds(rules):
+        typed = f"algo gumbel in {rules.name}, which hides cards,"
+        yield "playouts in worlds", ask("playouts in worlds", typed, "use --algo ppo")
+    usual = GumbelConfig()
+    for one, feature in itertools.product(settings, (*OF_WORLDS, "gumbel.c_scale")):
+        name = feature.removeprefix("gumbel.")
+        if (given := getattr(one, name)) != getattr(usual, name):
+            yield feature, ask(feature, f"{feature} {shown(given)}")
 
 
 def of_ppo(settings: Sequence[PPOConfig]) -> Iterator[tuple[str, FeatureRequest]]:

@@ -98,11 +98,14 @@ export class Search {
   }
 }
 
-// Settings over worlds are per unit of return, which is that of the network's values.
-function inRewards(settings, { value_unit, gamma_into }) {
-  const { gamma, worlds, eta, alpha } = settings;
+// Settings over worlds are per unit of return, which is that of the network's values. Without a step
+// size it is the usual one of uniform worlds, or of those that are drawn by a belief.
+function inRewards(settings, about) {
+  const { gamma, worlds, alpha, etas, belief } = settings;
   if (!worlds) return settings;
+  const { value_unit, gamma_into } = about;
   const unit = value_unit > 0 ? value_unit : settings.unit;
+  const eta = settings.eta ?? etas[Number(belief && about.belief)];
   const into = Array.from({ length: MAX_ROLES }, (_, role) => gamma_into[role] ?? gamma);
   return { ...settings, eta: eta / unit, alpha: alpha * unit, into };
 }

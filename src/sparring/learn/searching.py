@@ -1,0 +1,113 @@
+"""Acts by search: the actor of Gumbel AlphaZero.
+
+A search is a tree, or, where seats hide something from each other, playouts in worlds and one step
+of mirror descent; the worlds are drawn by the `hidden` head if the network has one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sparring.config import GumbelConfig
+from sparring.games.seeds import derive_seed
+from sparring.learn.acting import ActorOutput, Bytes, RngKeys
+from sparring.learn.forward import Forward
+from sparring.learn.transforms import IMPROVED
+from sparring.nets.distribution import ActionSampler
+from sparring.nets.net import HIDDEN, POLICY, VALUE, log_belief, takes_belief
+from sparring.phases import Timing
+from sparring.pools.native import Pool
+from sparring.search.budget import Budget
+from sparring.search.search import Search, SearchConfig
+from sparring.search.worlds import WorldsConfig, uses_worlds
+
+FULL = "full"
+"""Column: 1 after a full search, else 0."""
+Floats = npt.NDArray[np.float32]
+
+
+def search_settings(config: GumbelConfig) -> SearchConfig:
+    """Return the settings of trees, and of worlds where cards are hidden."""
+    worlds = WorldsConfig(
+        considered=config.considered,
+        least=config.least,
+        horizon=config.horizon,
+        caution=config.caution,
+    )
+    return SearchConfig(
+        considered=config.considered,
+        gamma=config.gamma,
+        c_scale=config.c_scale,
+        gamma_into=config.gamma_into,
+        worlds=worlds,
+    )
+
+
+class Searching:
+    """Acts for the learner: searches from every row of the pool, fully or with few simulations."""
+
+    def __init__(self, forward: Forward, pool: Pool, seed: int, **options: Any) -> None:
+        """options: first_row of the pool among all pools, threads."""
+        self.forward, self.pool, self.seed = forward, pool, seed
+        self.first_row, self.threads = options.get("first_row", 0), options.get("threads", 1)
+        self.coin = ActionSampler(derive_seed(seed, 0xCAB))
+        self.simulations = 1
+        """Of a full search."""
+        self.phases = Timing()
+
+    def configure(self, config: GumbelConfig) -> None:
+        """Make the search, large enough for every simulation of the run."""
+        self.config, rules = config, self.pool.rules
+        self.search = Search(
+            rules,
+            self.evaluate,
+            Budget(max(round(max(config.simulations.values)), config.fast_simulations)),
+            trees=self.pool.num_games * rules.rows,
+            threads=self.threads,
+            seed=self.seed,
+            squash=self.forward.net.config.squash,
+            noise=True,
+            config=search_settings(config),
+            phases=self.phases,
+            believe=self.believe if takes_belief(rules, self.forward.net) else None,
+        )
+
+    def prepare(self, simulations: int, *, eta: float, alpha: float) -> None:
+        """Take the simulations of full searches; eta and alpha are per unit of the values."""
+        self.simulations = simulations
+        if uses_worlds(self.pool.rules):
+            unit, usual = float(self.forward.net.value_scale), self.search.config.worlds
+            self.search.set_step(replace(usual, eta=eta, alpha=alpha, unit=unit))
+
+    @torch.no_grad()
+    def evaluate(self, obs: Bytes) -> tuple[Floats, Floats]:
+        """Return policy head and value, in units of the rewards, of leaves."""
+        heads = self.forward(torch.from_numpy(obs))
+        logits, value = heads[POLICY].float().contiguous(), self.forward.net.unscaled_values(heads)
+        return logits.cpu().numpy(), value.cpu().numpy()
+
+    @torch.no_grad()
+    def believe(self, obs: Bytes) -> Floats:
+        """Return log-probabilities of what is hidden from rows."""
+        return log_belief(self.pool.rules, self.forward(torch.from_numpy(obs))[HIDDEN])
+
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
+        full = self.is_full(keys)
+        few = min(self.config.fast_simulations, self.simulations)
+        simulations = np.where(full, self.simulations, few).astype(np.int32)
+        found = self.search.from_pool(self.pool, keys.rows - self.first_row, simulations)
+        columns = {VALUE: found.value, FULL: full, IMPROVED: found.policy}
+        return ActorOutput(found.action, columns)
+
+    def is_full(self, keys: RngKeys) -> npt.NDArray[np.bool_]:
+        """Draw which rows are searched fully, by (seed, row, rollout, step): resume repeats it."""
+        share = torch.tensor([1 - self.config.full_share, self.config.full_share])
+        odds = share.log().expand(len(keys.rows), 2)
+        drawn, _ = keys.draw(self.coin, odds, np.ones(odds.shape, np.uint8))
+        full: npt.NDArray[np.bool_] = drawn == 1
+        return full
