@@ -80,7 +80,7 @@ class SearchCalls:
         return [np.zeros((1, int(self.lots.integers(1, 7))), np.float32)]
 
     def of_search_set_step(self) -> Any:
-        return [0.1, 0.05]
+        return [2.0, float(self.lots.integers(-1, 3))]
 
     def of_search_expand(self) -> Any:
         rows = int(self.lots.integers(5))

@@ -310,10 +310,12 @@ def test_worlds_are_drawn_by_a_belief() -> None:
 def test_a_policy_believes_what_its_head_predicts() -> None:
     rules = Rules("leduc_poker")
     usual = {"policy": rules.actions, "value": 1}
-    for extra in ({}, {"hidden": check_hidden(rules).width}):
+    of_before = {"hidden": 6}  # when the head had the table's card, too
+    for extra in ({}, {"hidden": check_hidden(rules).width}, of_before):
         net = make_net(rules, NetConfig(hidden=(8,)), heads={**usual, **extra})
         policy = Policy(rules, net)
-        assert (policy.search().believe is not None) == bool(extra)
+        believes = bool(extra) and extra is not of_before
+        assert (policy.search().believe is not None) == believes
         uniform = SearchConfig(worlds=WorldsConfig(belief=False))
         assert policy.search(config=uniform).believe is None
     trees = Search(Rules("connect_four"), fixed_evaluator(7), Budget(4))

@@ -186,14 +186,12 @@ def test_worlds_are_drawn_by_what_the_network_believes(case):
     def believe(rows: np.ndarray) -> np.ndarray:
         return np.stack([network.belief(row.tobytes()) for row in rows])
 
-    usual = settings_of(rules)
-    wish = {"simulations": 40, "seed": 11, "gamma": 1.0, **usual}
+    wish = {"simulations": 40, "seed": 11, "gamma": 1.0, **settings_of(rules)}
     for native, wasm in positions(module, 8, seed=80):
         search = Search(rules, answers_of(network), budget, seed=11, believe=believe)
         found = search.from_state(native)
         by_belief, uniform = (
-            WasmSearch(wasm, network, 0, **{**wish, "belief": belief, "eta": usual["etas"][belief]})
-            for belief in (True, False)
+            WasmSearch(wasm, network, 0, **{**wish, "belief": belief}) for belief in (True, False)
         )
         for one in (by_belief, uniform):
             one.run(40)
@@ -205,9 +203,11 @@ def test_worlds_are_drawn_by_what_the_network_believes(case):
 def test_what_a_page_is_told_of_a_search():
     cards, board = settings_of(Rules("skull_king")), settings_of(Rules("connect_four"))
     assert cards["worlds"]
-    wanted = {"eta": None, "etas": [100.0, 100.0], "alpha": 0.0, "belief": True}
-    assert {name: cards[name] for name in wanted} == wanted
-    assert settings_of(Rules("kuhn_poker"))["etas"] == [0.1, 0.3]
+    assert {name: cards[name] for name in ("eta", "alpha", "belief")} == {
+        **{"eta": 100.0, "alpha": 0.0, "belief": True}
+    }
+    kuhn = settings_of(Rules("kuhn_poker"))
+    assert (kuhn["eta"], kuhn["uniform_eta"]) == (0.3, 0.1)
     assert not board["worlds"]
     assert board["c_visit"] == SearchConfig().c_visit
 
@@ -216,7 +216,7 @@ def test_a_search_over_worlds_leaves_the_state_and_can_be_read_at_any_time():
     module, network = made_for_worlds("skull king, 4", believes=False)
     state = module.state(1)
     before = state.save()
-    wish = {"simulations": 61, "gamma": 1.0, **settings_of(module.rules), "eta": 1.0}
+    wish = {"simulations": 61, "gamma": 1.0, **settings_of(module.rules)}
     search = WasmSearch(state, network, 0, **wish)
     first = search.found()
     assert first["simulations"] == first["visits"].sum() == 0

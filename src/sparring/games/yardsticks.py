@@ -4,22 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+AVERAGE = 0.2
+"""The average of the weights over the last fifth of the training plays."""
 SEARCHED: dict[str, Any] = {
     "simulations": 8,
     "fast_simulations": 1,
     "full_share": 1.0,
-    "eta": 0.1,
-    "alpha": "0%:0.1,100%:0.02",
+    "least": 2,
+    "eta": "0%:1,100%:0.05",
+    "alpha": "0%:0.1,100%:0.01",
     "lr": "0%:1e-3,100%:0",
     "minibatch": 1024,
     "epochs": 2,
 }
-"""Of `--algo gumbel`: a few playouts of every decision, and small steps, which average over many.
-"""
-BY_ALGORITHM: dict[str, dict[str, Any]] = {"ppo": {"average": 0.2}, "gumbel": {"gumbel": SEARCHED}}
-"""What else suits. ppo: the average of the weights over the last fifth of the training plays."""
-BELIEVING = {**BY_ALGORITHM, "gumbel": {"heads": {"hidden": 1.0}, "gumbel": SEARCHED}}
-"""The same, with worlds that are drawn by a belief."""
+"""Of `--algo gumbel`: a few playouts of every decision, and steps that become small."""
+
+
+def by_algorithm(belief: float = 0.0, **gumbel: Any) -> dict[str, dict[str, Any]]:
+    """Return further settings by algorithm.
+
+    belief: weight of the head by which worlds are drawn; 0: they are drawn uniformly.
+    gumbel: what else suits the game.
+    """
+    heads = {"heads": {"hidden": belief}} if belief else {}
+    searched = {"average": AVERAGE, "gumbel": {**SEARCHED, **gumbel}, **heads}
+    return {"ppo": {"average": AVERAGE}, "gumbel": searched}
 
 
 def preset(minutes: float, hidden: tuple[int, ...], **ppo: Any) -> dict[str, Any]:

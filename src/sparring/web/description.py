@@ -68,8 +68,12 @@ def search_settings(rules: Rules) -> dict[str, Any] | None:
     except ConfigError:
         return None
     config = WorldsConfig()
-    etas = [config.step_size(rules, believes=believes) for believes in (False, True)]
-    return {"worlds": True, **asdict(config), "etas": etas, "alpha": config.pull(rules)}
+    steps = {
+        "eta": config.step_size(rules, believes=True),
+        "uniform_eta": config.step_size(rules, believes=False),
+        "alpha": config.pull(rules),
+    }
+    return {"worlds": True, **asdict(config), **steps}
 
 
 MODULES = Path(_native.__file__).parent / "wasm"

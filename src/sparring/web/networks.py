@@ -21,7 +21,7 @@ from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import HIDDEN, POLICY, VALUE, Net, check_hidden
+from sparring.nets.net import HIDDEN, POLICY, VALUE, Net, check_hidden, takes_belief
 from sparring.nets.policy import DUELING, VALUES, Policy
 from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
 from sparring.nets.searching import discount_of, settings_of
@@ -92,7 +92,7 @@ def belief_shape(policy: Policy) -> tuple[int, int]:
     0 of both: it has no such head, or the game draws worlds without one.
     """
     rules, net = policy.rules, policy.net
-    if not isinstance(net, Perceptron) or HIDDEN not in net.heads or not rules.native.belief_size:
+    if not isinstance(net, Perceptron) or not takes_belief(rules, net):
         return 0, 0
     hidden = check_hidden(rules)
     return len(hidden.items), len(hidden.classes)

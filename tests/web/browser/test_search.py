@@ -69,8 +69,7 @@ def searched(policy: Policy, actions: list[int], simulations: int, seed: int) ->
     assert found
     if found["worlds"]:  # per unit of return
         unit = about["value_unit"]
-        eta = found["etas"][about["belief"]]
-        found |= {"eta": eta / unit, "alpha": found["alpha"] * unit}
+        found |= {"eta": found["eta"] / unit, "alpha": found["alpha"] * unit}
     discounts = {"gamma": about["gamma"], "gamma_into": about["gamma_into"]}
     wish = {"simulations": simulations, "rule": 0, **found, **discounts}
     search = WasmSearch(state, network, 0, seed=seed, **wish)

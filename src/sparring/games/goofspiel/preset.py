@@ -1,7 +1,7 @@
 """Default training settings of Goofspiel."""
 
-from sparring.games.yardsticks import BY_ALGORITHM, gpu_preset, preset
+from sparring.games.yardsticks import by_algorithm, gpu_preset, preset
 
 PRESET = preset(minutes=0.5, hidden=(64, 64))
 GPU_PRESET = gpu_preset(hidden=(64, 64))
-ALGOS = BY_ALGORITHM
+ALGOS = by_algorithm()

@@ -1,7 +1,7 @@
 """Default training settings of phantom tic-tac-toe."""
 
-from sparring.games.yardsticks import BY_ALGORITHM, gpu_preset, preset
+from sparring.games.yardsticks import by_algorithm, gpu_preset, preset
 
 PRESET = preset(minutes=1.0, hidden=(128, 128))
 GPU_PRESET = gpu_preset(hidden=(128, 128))
-ALGOS = BY_ALGORITHM
+ALGOS = by_algorithm()

@@ -53,7 +53,10 @@ export class Search {
     if (why) throw new Error(why);
     if (state.seat(row) < 0) throw new Error("no seat is to act");
     Object.assign(this, { engine, native: engine.native, rules: engine.rules });
-    const settings = { ...engine.rules.search, gamma: about.gamma, ...wish, row };
+    const usual = engine.rules.search;
+    const believes = about.belief && (wish.belief ?? usual.belief);
+    const eta = believes ? usual.eta : usual.uniform_eta;
+    const settings = { ...usual, eta, gamma: about.gamma, ...wish, row };
     const room = engine.put(packWish(inRewards(settings, about)));
     this.handle = this.native.search_new(state.handle, network.handle, room);
     this.native.release(room);
@@ -98,14 +101,11 @@ export class Search {
   }
 }
 
-// Settings over worlds are per unit of return, which is that of the network's values. Without a step
-// size it is the usual one of uniform worlds, or of those that are drawn by a belief.
-function inRewards(settings, about) {
-  const { gamma, worlds, alpha, etas, belief } = settings;
+// Settings over worlds are per unit of return, which is that of the network's values.
+function inRewards(settings, { value_unit, gamma_into }) {
+  const { gamma, worlds, eta, alpha } = settings;
   if (!worlds) return settings;
-  const { value_unit, gamma_into } = about;
   const unit = value_unit > 0 ? value_unit : settings.unit;
-  const eta = settings.eta ?? etas[Number(belief && about.belief)];
   const into = Array.from({ length: MAX_ROLES }, (_, role) => gamma_into[role] ?? gamma);
   return { ...settings, eta: eta / unit, alpha: alpha * unit, into };
 }
