@@ -206,6 +206,8 @@ def test_what_a_page_is_told_of_a_search():
     assert {name: cards[name] for name in ("eta", "alpha", "belief")} == {
         **{"eta": 100.0, "alpha": 0.0, "belief": True}
     }
+    kuhn = settings_of(Rules("kuhn_poker"))
+    assert (kuhn["eta"], kuhn["uniform_eta"]) == (0.3, 0.1)
     assert not board["worlds"]
     assert board["c_visit"] == SearchConfig().c_visit
 

@@ -106,5 +106,5 @@ def test_what_does_not_fit_is_refused_in_a_line(page, address):
     assert said("kuhn_poker", packed) == "a network plays tic_tac_toe, not kuhn_poker"
     assert said("tic_tac_toe", b"no network at all\n") == "this is no network of sparring"
     assert said("tic_tac_toe", packed[:-400]) == "the network is damaged: load it again"
-    newer = packed.replace(b'"version": 1', b'"version": 9', 1)
+    newer = packed.replace(b'"version": 2', b'"version": 9', 1)
     assert said("tic_tac_toe", newer).startswith("a network of version 9")
