@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
+#include "core/deal.hpp"
 #include "core/describe.hpp"
 #include "core/game.hpp"
 
@@ -118,16 +119,32 @@ struct Game {
     return card == 2 && length == first + 1 ? kBet : kPass;
   }
 
-  // Behind the end nothing is left to guess: the cards have decided.
-  SPARRING_FN void resample_hidden(const Config&, int me, Rng& rng) {
+  SPARRING_FN static constexpr int belief_size(const Config&) { return 2 * kCards; }
+
+  // belief: log-weights of the cards of the next seat, and of the one behind it. Behind the end
+  // nothing is left to guess: the cards have decided.
+  SPARRING_FN void resample_hidden(const Config&, int me, Rng& rng, const f32* belief = nullptr) {
     if (over) return;
     Bits<kCards> left = {{(1u << kCards) - 1}};
     left.clear(cards[me]);
+    if (belief) return believe(me, left, rng, belief);
     for (int at = 0; at < kSeats; ++at) {
       if (at == me) continue;
       cards[at] = static_cast<u8>(left.select(rng.below(left.count())));
       left.clear(cards[at]);
     }
+  }
+
+  // Draws a pair of different cards.
+  SPARRING_FN void believe(int me, const Bits<kCards>& left, Rng& rng, const f32* belief) {
+    const auto weight = [&](int i) {
+      const int next = i / kCards, behind = i % kCards;
+      if (next == behind || !left.test(next) || !left.test(behind)) return 0.0;
+      return weight_of(log_weight(belief[next]) + log_weight(belief[kCards + behind]));
+    };
+    const int drawn = draw_by_weight(kCards * kCards, weight, rng);
+    cards[(me + 1) % kSeats] = static_cast<u8>(drawn / kCards);
+    cards[(me + 2) % kSeats] = static_cast<u8>(drawn % kCards);
   }
 
 #if SPARRING_HOST

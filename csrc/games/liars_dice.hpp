@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/bounds.hpp"
+#include "core/deal.hpp"
 #include "core/describe.hpp"
 #include "core/game.hpp"
 
@@ -134,11 +135,21 @@ struct Game {
     return matching(config, me, bid % kFaces + 1) + more >= bid / kFaces + 1;
   }
 
-  // Behind the end nothing is left to guess: the dice have decided.
-  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng) {
+  // Of several dice the head tells the lowest, the next and so on, from which no rolls follow.
+  SPARRING_FN static constexpr int belief_size(const Config& config) {
+    return config.dice == 1 ? config.faces : 0;
+  }
+
+  // belief: log-weights of the faces of the other's die. Behind the end nothing is left to guess:
+  // the dice have decided.
+  SPARRING_FN void resample_hidden(const Config& config, int me, Rng& rng,
+                                   const f32* belief = nullptr) {
     if (doubted) return;
-    for (int i = 0; i < config.dice; ++i)
-      dice[1 - me][i] = static_cast<u8>(1 + rng.below(config.faces));
+    const auto weight = [&](int i) { return weight_of(log_weight(belief[i])); };
+    for (int i = 0; i < config.dice; ++i) {
+      const int face = belief ? draw_by_weight(config.faces, weight, rng) : rng.below(config.faces);
+      dice[1 - me][i] = static_cast<u8>(1 + face);
+    }
     sort(config, 1 - me);
   }
 

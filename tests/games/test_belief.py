@@ -73,6 +73,8 @@ UNIFORM = [
     ("skull_king", {"rounds": [4]}, 0x56DF4FED),
     ("kuhhandel", {"num_players": 4}, 0x2050FB01),
     ("leduc_poker", {}, 0x61EC04C9),
+    ("kuhn_poker_3", {}, 0xA98E6BA0),
+    ("liars_dice", {"dice": 2}, 0x4E2C59F4),
     ("goofspiel", {"order": "DRAWN"}, 0x55C8E88),
     ("phantom_tic_tac_toe", {}, 0x7DA26A06),
 ]
@@ -271,6 +273,23 @@ def test_cards_of_small_pokers_are_as_likely_as_their_weights() -> None:
     assert surprise(pairs, leduc_weights(mine, belief)) < 5
 
 
+def test_two_cards_and_a_die_are_as_likely_as_their_weights() -> None:
+    state, belief = new_state("kuhn_poker_3", seed=1), np.random.default_rng(0).normal(0, 1, 8)
+    cards = state.draw_worlds(1, 20_000, belief=belief.astype(np.float32))
+    drawn = fields_of(state.rules, cards, "cards")[:, [2, 0]]
+    left = set(range(4)) - {int(state.fields()["cards"][1])}
+    weight = {
+        (next_seat, behind): float(np.exp(belief[next_seat] + belief[4 + behind]))
+        for next_seat, behind in itertools.permutations(left, 2)
+    }
+    assert surprise(Counter(map(tuple, drawn.tolist())), weight) < 5
+    state, belief = new_state("liars_dice", seed=1), np.random.default_rng(1).normal(0, 1, 6)
+    rolls = state.draw_worlds(1, 20_000, belief=belief.astype(np.float32))
+    faces = Counter(fields_of(state.rules, rolls, "dice").reshape(-1, 2, 2)[:, 0, 0].tolist())
+    assert surprise(faces, {face + 1: float(np.exp(belief[face])) for face in range(6)}) < 5
+    assert Rules("liars_dice", {"dice": 2}).native.belief_size == 0
+
+
 def leduc_weights(mine: int, belief: Floats) -> dict[tuple[int, int], float]:
     """Probabilities of the other's rank and the table's, which is chance whatever the other has."""
     left, weight = set(range(6)) - {mine}, Counter[tuple[int, int]]()
@@ -303,8 +322,9 @@ def test_worlds_of_a_pool_are_those_of_its_states() -> None:
 
 
 def test_a_head_and_a_belief_have_one_layout() -> None:
-    for game in ("skull_king", "kuhhandel", "kuhn_poker", "leduc_poker"):
-        for players in (3, 5) if "poker" not in game else (2,):
+    small = ("kuhn_poker", "kuhn_poker_3", "leduc_poker", "liars_dice")
+    for game in ("skull_king", "kuhhandel", *small):
+        for players in (3, 5) if game not in small else (2,):
             rules = Rules(game, {"num_players": players} if players > 2 else {})
             hidden = hidden_of(rules)
             assert hidden is not None
