@@ -11,7 +11,7 @@ import torch
 
 import sparring
 from learn.q_helpers import RANDOM, links_of, score_against_random, tables
-from sparring import Pool
+from sparring import Pool, Rules
 from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.acting import RngKeys
@@ -228,22 +228,27 @@ def test_what_does_not_combine_is_refused_in_one_line(settings: Any, says: str) 
     assert "population" in settings or "use --algo ppo" in str(wrong.value)
 
 
-def train(algo: str, runs: Path, **settings: Any) -> Any:
+def train(game: str, algo: str, runs: Path, **settings: Any) -> Any:
     """A short run on one thread."""
-    usual = {"collect": {"games": 8, "steps": 8, "cpu": "float32"}, "net": {"hidden": (16, 16)}}
+    usual: dict[str, Any] = {"collect": {"games": 8, "steps": 8, "cpu": "float32"}}
+    usual |= {"net": {"hidden": (16, 16)}}
+    usual |= {"average": 0.0, "heads": {"hidden": 1.0} if Rules(game).hides else {}}
     usual |= {"device": "cpu", "threads": 1, "quiet": True, "eval": {"off": True}}
     if algo == "gumbel":
         usual["gumbel"] = {"simulations": 4}
-    return sparring.train("tic_tac_toe", algo=algo, runs=str(runs), **{**usual, **settings})
+    return sparring.train(game, algo=algo, runs=str(runs), **{**usual, **settings})
 
 
+@pytest.mark.parametrize("game", ["tic_tac_toe", "leduc_poker"])
 @pytest.mark.parametrize(("first", "then"), [("ppo", "gumbel"), ("gumbel", "ppo")])
 def test_a_run_starts_from_the_weights_of_the_other_algorithm(
-    first: str, then: str, tmp_path: Path
+    game: str, first: str, then: str, tmp_path: Path
 ) -> None:
-    begun = train(first, tmp_path, updates=2, name="first")
+    begun = train(game, first, tmp_path, updates=2, name="first")
     rate = {then: {"lr": 0.0}}
-    gone_on = train(then, tmp_path, updates=1, name="then", init=str(tmp_path / "first"), **rate)
+    gone_on = train(
+        game, then, tmp_path, updates=1, name="then", init=str(tmp_path / "first"), **rate
+    )
     for name, tensor in begun.policy.net.state_dict().items():
         if not name.startswith("value"):  # whose unit follows the returns
             assert torch.equal(tensor, gone_on.policy.net.state_dict()[name]), name

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-import sparring
 from learn.q_helpers import links_of
 from reference.worlds import Options, Worlds, mirror_step
 from sparring import Pool, Rules
@@ -261,23 +259,3 @@ def test_a_step_has_a_size(eta: Any) -> None:
         GumbelConfig(eta=eta)
     with pytest.raises(ValueError, match="eta and alpha are at least 0"):
         make_gumbel().searching.search.native.set_step(-1.0, 0.0)
-
-
-def train(algo: str, runs: Path, **settings: Any) -> Any:
-    """A short run on one thread."""
-    usual: dict[str, Any] = {"collect": {"games": 8, "steps": 8, "cpu": "float32"}}
-    usual |= {"net": {"hidden": (16, 16)}, "heads": {"hidden": 1.0}, "average": 0.0}
-    usual |= {"device": "cpu", "threads": 1, "quiet": True, "eval": {"off": True}}
-    return sparring.train("leduc_poker", algo=algo, runs=str(runs), **{**usual, **settings})
-
-
-@pytest.mark.parametrize(("first", "then"), [("ppo", "gumbel"), ("gumbel", "ppo")])
-def test_a_run_starts_from_the_weights_of_the_other_algorithm(
-    first: str, then: str, tmp_path: Path
-) -> None:
-    begun = train(first, tmp_path, updates=2, name="first")
-    rate = {then: {"lr": 0.0}}
-    gone_on = train(then, tmp_path, updates=1, name="then", init=str(tmp_path / "first"), **rate)
-    for name, tensor in begun.policy.net.state_dict().items():
-        if not name.startswith("value"):  # whose unit follows the returns
-            assert torch.equal(tensor, gone_on.policy.net.state_dict()[name]), name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,12 @@ from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.nets.make import make_net
+from sparring.nets.net import check_hidden
 from sparring.nets.policy import Policy
+from sparring.nets.searching import config_of
+from sparring.search.budget import Budget
 from sparring.web.networks import pack_network
+from web.test_networks import grown, rows_of
 
 PLAY = """
 async ({ game, packed, seed, steps }) => {
@@ -36,6 +41,22 @@ async ({ game, packed, seed, steps }) => {
     state.apply(...actions);
   }
   return said;
+}
+"""
+
+SEARCH = """
+async ({ game, packed, seed, simulations, belief }) => {
+  const { Engine } = await import("/app/engine/engine.js");
+  const { Network } = await import("/app/engine/network.js");
+  const { Search } = await import("/app/engine/search.js");
+  const rules = await (await fetch(`/api/games/${game}`)).json();
+  const engine = await Engine.load(await (await fetch(`/wasm/${game}.wasm`)).arrayBuffer(), rules);
+  const network = Network.load(engine, Uint8Array.from(atob(packed), (one) => one.charCodeAt(0)));
+  const wish = { simulations, rule: "gumbel", seed, belief };
+  const search = new Search(network, engine.state(seed), 0, wish);
+  while (search.run(16) > 0);
+  const { policy, q } = search.found();
+  return { policy, q };
 }
 """
 
@@ -93,6 +114,28 @@ def test_a_network_plays_as_in_python(page, address, game, config):
             action = policy.action(state, row=row, greedy=False, seed=seed, step=step)
             assert np.abs(np.array(found["actions"][row]) - action).max() < 1e-6
         state.apply(found["actions"] if rules.rows > 1 else found["actions"][0])
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "leduc_poker", "liars_dice", "connect_four"])
+@pytest.mark.parametrize("head", [False, True])
+@pytest.mark.parametrize("belief", [False, True])
+def test_a_search_has_the_settings_of_python(page, address, game, head, belief):
+    """The step over worlds too, which is larger where worlds are drawn by a belief."""
+    rules, seed = Rules(game), 7
+    hidden = {"hidden": check_hidden(rules).width} if head and rules.hides else {}
+    heads = {"policy": rules.actions, "value": 1, **hidden}
+    net = grown(make_net(rules, NetConfig(hidden=(16,)), heads=heads), rows_of(rules)[0])
+    policy = Policy(rules, net, name="a network")
+    packed = base64.b64encode(pack_network(policy)).decode()
+    page.goto(address)
+    given = {"game": game, "packed": packed, "seed": seed, "simulations": 64, "belief": belief}
+    found = page.evaluate(SEARCH, given)
+    usual = config_of(policy)
+    config = replace(usual, worlds=replace(usual.worlds, belief=belief))
+    search = policy.search(budget=Budget(64), seed=seed, config=config)
+    wanted = search.from_state(State(rules, seed, rules.weights(None)))
+    assert np.abs(np.array(found["policy"]) - wanted.policy[0]).max() < 1e-4
+    assert np.abs(np.array(found["q"]) - wanted.q[0]).max() < 1e-4
 
 
 def test_what_does_not_fit_is_refused_in_a_line(page, address):
