@@ -151,6 +151,7 @@ def point(tree: Tree, kept: list[Policy], decisions: int) -> dict[str, float | N
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
     """Draw a panel per game with a line per run: the exploitability of the last policy."""
     import matplotlib.pyplot as plt
+    from PIL import Image
 
     games = list(dict.fromkeys(run["game"] for run in runs))
     columns = min(len(games), 4)
@@ -178,6 +179,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     figure.legend(drawn.values(), drawn, loc="outside upper right", ncols=len(drawn), fontsize=8)
     figure.supylabel("exploitability of the last policy", fontsize=9)
     figure.savefig(path, dpi=80)
+    Image.open(path).quantize(64).save(path, optimize=True)  # a fifth of the size
 
 
 def main() -> None:
