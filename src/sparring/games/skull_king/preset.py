@@ -14,11 +14,7 @@ ALGOS: dict[str, dict[str, Any]] = {
         "dqn": {"gamma": 1.0, "gamma_into": (0, 1), "epsilon": "0%:1,20%:0.05"},
         "replay": {"capacity": 500_000, "warmup": 20_000, "ratio": 4.0, "batch": 512, "n_step": 3},
     },
-    "gumbel": {
-        "heads": {"hidden": 0.1},
-        "collect": {"games": 256},
-        "gumbel": {"simulations": 16, "fast_simulations": 1, "gamma_into": (0, 1)},
-    },
+    "gumbel": {"gumbel": {"gamma_into": (0, 1)}},
 }
 """Further settings by algorithm."""
 HIERARCHY: dict[str, Any] = {
