@@ -113,7 +113,7 @@ def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
         ("eval ttt --search 0", "--search 0: the budget must be above 0"),
         ("eval ttt --search -4", "--search"),
         ("eval ttt --search soon", "--search soon: 'soon' is no budget; write a number"),
-        ("eval ttt --search 2000000", "more than the largest tree holds, 1048575"),
+        ("eval ttt --search 2000000", "more than a search makes, 1048575"),
         ("eval ttt@0", "ttt@0: the budget must be above 0"),
         ("eval careful --game tic_tac_toe --search 8", "careful is a bot, which has no network"),
         ("eval careful@8 --game tic_tac_toe", "careful is a bot, without a network"),

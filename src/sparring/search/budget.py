@@ -37,7 +37,7 @@ class Budget:
             raise ConfigError(f"search: the budget must be above 0; {HINT}, or leave search out")
         if self.simulations > MAX_SIMULATIONS:
             raise ConfigError(
-                f"search: {self.simulations} simulations are more than the largest tree holds, "
+                f"search: {self.simulations} simulations are more than a search makes, "
                 f"{MAX_SIMULATIONS}"
             )
         if not math.isfinite(self.seconds):
