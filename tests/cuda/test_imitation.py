@@ -90,7 +90,7 @@ def test_the_anchor_holds_a_policy_inside_graphs(net: str, graphs: bool) -> None
     decided = torch.nonzero(ppo.rollout.end).squeeze(1)[:64].cpu()
     obs = ppo.rollout.obs.cpu().numpy()[decided]
     legal = torch.isfinite(anchor.by_place[REFERENCE].cpu()[decided]).to(torch.uint8).numpy()
-    slow = term.log_probs(obs, legal)
+    slow = term.look(obs, legal)
     assert torch.allclose(
         anchor.by_place[REFERENCE].cpu()[decided].nan_to_num(neginf=0.0).float(),
         slow.nan_to_num(neginf=0.0).float(),

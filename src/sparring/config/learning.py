@@ -339,7 +339,7 @@ class ImitationConfig(Checked, section="imitation"):
     """Learning rate. A schedule refers to the imitation phase; its decisions are the positions
     trained on."""
     value_weight: Annotated[float, between(0, 1000)] = 0.5
-    """Weight of the value loss next to the cross-entropy of actions."""
+    """Weight of the value loss next to the likelihood of actions."""
     held_out: Annotated[float, between(0, 0.5)] = 0.05
     """Share of the games that is held out for validation."""
     kl_weight: Annotated[Scheduled, between(0, 1000)] = Schedule.line(0.5, 0.0)

@@ -20,8 +20,9 @@ class Decisions:
     obs: npt.NDArray[np.uint8]
     """[n, obs_bytes]"""
     legal: npt.NDArray[np.uint8]
-    """[n, actions / 8], packed masks."""
-    action: npt.NDArray[np.int32]
+    """[n, actions / 8], packed masks; without columns for continuous actions."""
+    action: npt.NDArray[Any]
+    """[n] int32, or as the game took them [n, box] float32."""
     returns: npt.NDArray[np.float32]
     """Discounted return of the seat; NaN if the game is incomplete."""
     game: npt.NDArray[np.int32]

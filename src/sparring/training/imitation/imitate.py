@@ -19,7 +19,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
-from sparring.learn.imitation import BehaviorCloning, ImitationProgress
+from sparring.learn.imitation import ACCURACY, ERROR, BehaviorCloning, ImitationProgress
 from sparring.learn.learner import Learner
 from sparring.learn.members import TurnTaking
 from sparring.learn.plan import Plan, PPOHparams
@@ -105,8 +105,11 @@ class ImitationDisplay:
 def progress_text(standing: ImitationProgress) -> str:
     parts = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
     parts.append(f"loss {standing.moves:.3f}")
-    if standing.measured:
-        parts.append(f"{standing.measured['accuracy']:.1%} of held-out moves")
+    if ACCURACY in standing.measured:
+        parts.append(f"{standing.measured[ACCURACY]:.1%} of held-out moves")
+    elif standing.measured:
+        parts.append(f"held-out loss {standing.measured['cross_entropy']:.3f}")
+        parts.append(f"error {standing.measured[ERROR]:.3f}")
     return ", ".join(parts)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games.demonstrations import Demonstration, file_kinds, read_demonstrations
-from sparring.games.recorded import Replay
+from sparring.games.recorded import Replay, to_plain_actions
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
@@ -127,15 +127,17 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
     actions: list[Any] = []
     while not state.over:
         by_lot = len(actions) < lots
-        moves = []
+        moves: list[Any] = []
         for row in range(rules.rows):
             if state.native.seat(row) < 0:
-                moves.append(0)
+                moves.append(np.zeros(rules.box, np.float32) if rules.box else 0)
+            elif by_lot and rules.box:
+                moves.append(rng.uniform(-1, 1, rules.box).astype(np.float32))
             elif by_lot:
-                moves.append(int(rng.choice(state.legal(row))))
+                moves.append(rng.choice(state.legal(row)))
             else:
-                moves.append(int(state.ask(bot, row)))
-        actions.append(tuple(moves))
+                moves.append(state.ask(bot, row))
+        actions.append(to_plain_actions(plain, moves))
         state.apply(moves[0] if rules.rows == 1 else np.array(moves))
     played = (bot,) * rules.seats
     replay = Replay(plain, seed, played, tuple(actions), tuple(state.scores), state.end, number)
