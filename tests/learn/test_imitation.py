@@ -1,5 +1,7 @@
 """Imitation: native steps equal torch, the network repeats what it saw, the KL term holds."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,15 +12,17 @@ from torch.distributions import Normal
 
 from sparring.config import CollectConfig, ImitationConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.demonstrations import Decisions
+from sparring.learn.demonstrations import Decisions, unpacked
 from sparring.learn.fused.heads import FusedKLPenalty
 from sparring.learn.fused.rollout import FusedRollout, legal_of
-from sparring.learn.head_terms import REFERENCE, KLPenalty
+from sparring.learn.head_terms import REFERENCE, KLPenalty, kl_from
 from sparring.learn.imitation import WARM_UP, BehaviorCloning, warmup_factor
 from sparring.learn.transforms import MIRRORED, mirrors_of
 from sparring.nets.distribution import LOG_STD, masked_log_probs
 from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
 from sparring.schedule import Moment, Schedule
+from sparring.store.policies import save_policy
 from sparring.training.imitation.making import make_decisions, read_sources, tasks_of
 from sparring.training.imitation.positions import Pay
 
@@ -99,6 +103,42 @@ def test_continuous_actions_are_learned_by_native_passes_as_by_torch(
     assert one.moves < native.course[0].moves  # type: ignore[attr-defined]
     assert set(one.measured) == {"error", "cross_entropy", "explained_variance"}
     assert one.measured["error"] == pytest.approx(other.measured["error"], abs=1e-4)
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
+def test_a_whole_distribution_is_learned_from_fewer_games(game: str, tmp_path: Path) -> None:
+    """Mirrored too; native passes are torch's; the clone is nearer to its policy than by draws."""
+    rules = Rules(game)
+    torch.manual_seed(0)
+    net = make_net(rules, NetConfig(hidden=(16,), std="predicted"))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    name = str(save_policy(Policy(rules, net), tmp_path / "mine"))
+    (task,) = tasks_of(read_sources(rules, [name]), 4 if rules.box else 60, 5, distribution=True)
+    found = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.9), [task])
+    assert found.target.shape == (len(found), 2 * rules.box or rules.actions)
+    obs, mask = torch.from_numpy(found.obs), unpacked(found.legal, rules.actions)
+    head = net(obs)["policy"].detach()
+    if rules.box:
+        assert torch.allclose(torch.from_numpy(found.target), head, atol=1e-5)
+    else:
+        shares = masked_log_probs(head, torch.from_numpy(mask)).exp()
+        assert torch.allclose(torch.from_numpy(found.target).exp().float(), shares, atol=1e-3)
+    options: dict[str, Any] = {"game": game, "net": {"std": "predicted"}, "mirror": True}
+    options |= {"epochs": 6, "minibatch": 32, "lr": Schedule.constant(3e-3)}
+    soft, slow = cloned(found, **options), cloned(found, cpu="torch", **options)
+    assert soft.forward.native and not slow.forward.native
+    for mine, theirs in zip(soft.net.parameters(), slow.net.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, atol=2e-3)
+    draws = replace(found, target=found.target[:, :0])
+    apart = []
+    options |= {"mirror": False, "epochs": 20}  # its policy has no symmetry
+    for clone in (cloned(found, **options), cloned(draws, **options)):
+        rows = clone.rows(soft.held_out)
+        target = torch.from_numpy(found.target[soft.held_out]).float()
+        head = clone.net(rows["obs"])["policy"]
+        apart.append(float(kl_from(target, head, box=bool(rules.box)).mean().detach()))
+    assert apart[0] < 0.9 * apart[1], apart
 
 
 def test_by_epochs_it_comes_out_the_same(decisions: Decisions, numbers: Decisions) -> None:

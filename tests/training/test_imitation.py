@@ -23,9 +23,12 @@ from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.imitation import imitate
 from sparring.training.imitation.making import (
+    Sources,
     absolute_source,
     bot_game,
+    check_distribution,
     demonstrations,
+    distribution_of,
     make_decisions,
     read_sources,
     tasks_of,
@@ -226,12 +229,13 @@ def test_a_policy_plays_the_games_that_are_imitated(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_make_the_same_decisions_and_say_what_is_wrong(tmp_path: Path) -> None:
-    rules = Rules("tic_tac_toe")
-    tasks = tasks_of(read_sources(rules, ["careful"]), 300, 1)
-    alone = make_decisions(rules, pay_of(rules), tasks)
-    helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
-    for name, array in alone.arrays.items():
-        assert (array == helped.arrays[name]).all()
+    for game, bot in (("duel", "pusher"), ("tic_tac_toe", "careful")):
+        rules = Rules(game)
+        tasks = tasks_of(read_sources(rules, [bot]), 300, 1)
+        alone = make_decisions(rules, pay_of(rules), tasks)
+        helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
+        for name, array in alone.arrays.items():
+            assert np.array_equal(array, helped.arrays[name], equal_nan=name == "returns")
     (tmp_path / "game.json").write_text("{}")
     wrong = tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0) + tasks
     with pytest.raises(ConfigError, match=r"game\.json: this is no replay"):
@@ -345,6 +349,11 @@ def test_a_clone_of_continuous_actions_plays_as_its_bot_does(tmp_path: Path) -> 
             "leave hierarchy.on out",
         ),
         ("tic_tac_toe", {"imitate": ("carefree",)}, "neither a bot"),
+        (
+            "tic_tac_toe",
+            {"imitate": ("careful",), "imitation": {"targets": "distribution"}},
+            "careful has actions alone; imitate runs and policies",
+        ),
     ],
 )
 def test_what_cannot_be_taught_is_refused(
@@ -353,6 +362,18 @@ def test_what_cannot_be_taught_is_refused(
     with pytest.raises(ConfigError, match=said):
         sparring.train(game, runs=str(tmp_path / "runs"), quiet=True, updates=1, **settings)
     assert not (tmp_path / "runs").exists()
+
+
+def test_distributions_that_no_network_computes_are_refused(tmp_path: Path) -> None:
+    rules = Rules("duel")
+    policy = Policy(rules, make_net(rules, NetConfig(hidden=(16,), squash=True)))
+    path = str(save_policy(policy, tmp_path / "mine"))
+    found = distribution_of(rules, path)
+    check_distribution(rules, Sources((), (), (path,)), found.net.config)
+    with pytest.raises(ConfigError, match=r"squashes its actions.*set --net\.squash, or leave"):
+        check_distribution(rules, Sources((), (), (path,)), NetConfig())
+    with pytest.raises(ConfigError, match="@greedy does not draw its actions"):
+        distribution_of(rules, f"{path}@greedy")
 
 
 def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(

@@ -331,6 +331,9 @@ class ImitationConfig(Checked, section="imitation"):
 
     games: Annotated[int, at_least(1)] = 2000
     """Games that the bots and policies in --imitate play to be imitated; several share them."""
+    targets: Annotated[str, one_of("actions", "distribution")] = "actions"
+    """What to imitate of policies: the actions that they drew, or the whole distribution, which
+    tells more per position. Bots and recorded games have actions alone."""
     epochs: Count = 0
     """Epochs over all positions, instead of minutes. 0: as many as imitate_minutes allows."""
     minibatch: Annotated[int, at_least(1)] = 1024

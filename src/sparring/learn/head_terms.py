@@ -361,8 +361,13 @@ class KLPenalty(Weighted):
         target = rows[REFERENCE].float()
         for mirror in self.mirrors:
             target = mirror.by_head(target, rows[MIRRORED])
-        if self.net.box:
-            return gaussian_kl(target, heads[POLICY])
-        legal = torch.isfinite(target)
-        log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
-        return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)
+        return kl_from(target, heads[POLICY], box=bool(self.net.box))
+
+
+def kl_from(target: Tensor, head: Tensor, *, box: bool) -> Tensor:
+    """Return KL(target || policy) of each row. target: see `KLPenalty.stored`."""
+    if box:
+        return gaussian_kl(target, head)
+    legal = torch.isfinite(target)
+    log_probs = masked_log_probs(head, legal).masked_fill(~legal, 0.0)
+    return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

@@ -3,7 +3,8 @@
 The order of execution: demonstrations, value scale, epochs of minibatches, rows, loss, step, and a
 report with metrics of held-out games. The loss is the negative log-likelihood of the recorded
 actions, over legal actions (cross-entropy) or under a Gaussian that ends at the bounds, plus the
-squared error of values. A run by epochs is reproducible.
+squared error of values. With `imitation.targets distribution` it is the KL divergence from the
+policy that acted. A run by epochs is reproducible.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from torch import Tensor
 from sparring.config import CollectConfig, ImitationConfig
 from sparring.learn.backends.native import NativeAutograd, NativeImitation
 from sparring.learn.backends.torch import TorchBackend
-from sparring.learn.demonstrations import Decisions, Places, split, unpacked
+from sparring.learn.demonstrations import TARGET, Decisions, Places, split, unpacked
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import kl_from
 from sparring.learn.process_group import SINGLE
 from sparring.learn.transforms import RowTransform
 from sparring.nets.distribution import (
@@ -71,7 +73,7 @@ class ImitationProgress:
     seen: int
     """Decisions learned from, counted once per epoch."""
     moves: float
-    """Mean negative log-likelihood of actions since the last report."""
+    """Mean negative log-likelihood of actions, or KL divergence, since the last report."""
     values: float
     """Mean squared error of scaled values since the last report."""
     measured: Mapping[str, float]
@@ -108,7 +110,8 @@ class BehaviorCloning:
         self.forward = Forward(net, self.device, collect)
         two_heads = list(net.heads) == [POLICY, VALUE]
         native = self.forward.go_native(threads) if two_heads else None
-        self.native = NativeImitation(native, eps=EPS) if native and not net.box else None
+        plain = not net.box and not decisions.has_target
+        self.native = NativeImitation(native, eps=EPS) if native and plain else None
         self.optimizer: TorchBackend | NativeAutograd | None = None
         if self.native is None:
             autograd = NativeAutograd(self.forward, eps=EPS) if native else None
@@ -135,7 +138,7 @@ class BehaviorCloning:
 
     def place_columns(self) -> dict[str, Tensor]:
         """Return the decisions as tensors, on the network's device if they fit there."""
-        names = ("obs", "legal", "action", "returns")
+        names = ["obs", "legal", "action", "returns"] + [TARGET] * self.decisions.has_target
         columns = {name: torch.from_numpy(self.decisions.arrays[name]) for name in names}
         if self.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.device)
@@ -227,7 +230,10 @@ class BehaviorCloning:
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
         """Likelihood of actions, and squared error of values where the return is known."""
         heads = self.forward(rows["obs"])
-        moves = -self.log_prob(heads, rows).mean()
+        if TARGET in rows:
+            moves = kl_from(rows[TARGET].float(), heads[POLICY], box=bool(self.net.box)).mean()
+        else:
+            moves = -self.log_prob(heads, rows).mean()
         error = (heads[VALUE].float() - rows["returns"]) * rows["known"]
         values = (error**2).sum() / rows["known"].sum().clamp(min=1)
         return moves + hparams.value_weight * values, {POLICY_LOSS: moves, VALUE_LOSS: values}

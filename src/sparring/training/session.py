@@ -23,8 +23,7 @@ from sparring.training.agent import Agent, measure_in_process
 from sparring.training.callbacks import Callbacks
 from sparring.training.curriculum import check_overridable
 from sparring.training.display import Display
-from sparring.training.imitation.imitate import begin_imitated, record_imitation
-from sparring.training.imitation.making import read_sources
+from sparring.training.imitation.imitate import begin_imitated, check_sources, record_imitation
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.planning.checks import within_memory
@@ -85,7 +84,7 @@ class TrainingSession:
         """Check what only new runs need, and load the weights of `init`."""
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
-            read_sources(plan.rules, training.first.imitate)
+            check_sources(plan, training.first)
             check_leagues(plan.participants, [run.league for run in training.runs])
             self.start_from_init()
 

@@ -78,6 +78,7 @@ def decisions_of(
         walk.action[:rows][chosen],
         returns,
         np.full(len(returns), number, np.int32),
+        np.empty((len(returns), 0), np.float16),
     )
 
 
