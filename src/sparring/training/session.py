@@ -12,6 +12,7 @@ from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import PathSummary, Plan
+from sparring.learn.searching import belief_hint
 from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer
@@ -204,10 +205,12 @@ class TrainingSession:
     def _record_network(self, members: Sequence[Member]) -> None:
         """Write the network's size and backend to the runs and to the status."""
         network, path = count_network(self.learner), self.announced
+        hint = belief_hint(self.plan.rules, self.plan.heads) if path.algo == "gumbel" else ""
         for member in members:
             if network:
                 member.write_json(NETWORK, {**network.plain(), **path.plain()})
-            member.status.notes = (f"{path.line}; {network.line()}" if network else path.line,)
+            line = f"{path.line}; {network.line()}" if network else path.line
+            member.status.notes = (line, hint) if hint else (line,)
 
     def _with_lower_lr(
         self, run: Run, reason: str, resume: checkpoints.Checkpoint | None
