@@ -2,6 +2,7 @@
 
     python benchmarks/what_combines.py tests/combinations/today_cpu.txt --jobs 2
     python benchmarks/what_combines.py today_cuda.txt --device cuda --jobs 14 --minutes 4
+    python benchmarks/what_combines.py now_cuda.txt --device cuda --learners gumbel  # alone
 
 Cells that planning accepts make two updates each. On a GPU, where each costs seconds, these are
 the cells without a feature, those of a perceptron and those of a learner of somebody's own, which
@@ -53,13 +54,21 @@ def cells_of(device: str) -> list[Cell]:
     return [*singles(device), *pairs(device)]
 
 
-def numbers_of(cells: Sequence[Cell], part: int, jobs: int) -> list[int]:
+def numbers_of(
+    cells: Sequence[Cell], part: int, jobs: int, learners: Sequence[str] = ()
+) -> list[int]:
     """The cells of a part, without a feature first, then with one, then with two.
+
+    learners: left out, all of them.
 
     Those of a learner, a place and a network stay together: what is compiled for them serves all.
     """
     starts = ["|".join(cell.key[:3]).encode() for cell in cells]
-    mine = [number for number, start in enumerate(starts) if crc32(start) % jobs == part]
+    mine = [
+        number
+        for number, start in enumerate(starts)
+        if crc32(start) % jobs == part and (not learners or cells[number].learner.name in learners)
+    ]
     return sorted(mine, key=lambda number: len(cells[number].features))
 
 
@@ -70,18 +79,18 @@ def is_updated(cell: Cell) -> bool:
     return cell.network.name == "mlp" and len(cell.features) == 1
 
 
-def try_cells(device: str, part: int, jobs: int, after: int, until: float) -> None:
+def try_cells(given: argparse.Namespace) -> None:
     """Try the cells of a part after one of them, and print the result of each.
 
-    until: the time after which nothing is updated any more.
+    Nothing is updated any more after the time `until`.
     """
     from combinations.trying import RUNS, UNTRIED, planned, tried
 
-    cells = cells_of(device)
-    numbers = numbers_of(cells, part, jobs)
+    cells, after = cells_of(given.device), given.after
+    numbers = numbers_of(cells, given.part, given.jobs, given.learners)
     for number in numbers[numbers.index(after) + 1 if after >= 0 else 0 :]:
         cell = cells[number]
-        updates = is_updated(cell) and time.time() < until
+        updates = is_updated(cell) and time.time() < given.until
         outcome = tried(cell) if updates else planned(cell)
         state = UNTRIED if outcome.state == RUNS and not updates else outcome.state
         print(f"{MARK}{number}\t{state}\t{outcome.line}", flush=True)
@@ -94,11 +103,11 @@ def heard(given: argparse.Namespace, until: float, part: int) -> Iterator[tuple[
     """
     from combinations.trying import BROKEN, Outcome
 
-    numbers, last = numbers_of(cells_of(given.device), part, given.jobs), -1
+    numbers, last = numbers_of(cells_of(given.device), part, given.jobs, given.learners), -1
     while numbers and last != numbers[-1]:
         words = ["--device", given.device, "--jobs", str(given.jobs), "--part", str(part)]
         command = [sys.executable, __file__, str(given.out), *words]
-        command += ["--after", str(last), "--until", str(until)]
+        command += ["--after", str(last), "--until", str(until), "--learners", *given.learners]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
@@ -121,14 +130,17 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=600.0, help="for updates")
+    parser.add_argument(
+        "--learners", nargs="*", default=[], help="write their cells alone anew in an old record"
+    )
     for name, kind in (("--part", int), ("--after", int), ("--until", float)):
         parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
     given = parser.parse_args()
     begin()
     if given.part is not None:
-        try_cells(given.device, given.part, given.jobs, given.after, given.until)
+        try_cells(given)
         return
-    from combinations.record import Record
+    from combinations.record import Record, read
     from combinations.trying import RUNS
 
     git = ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"]
@@ -139,6 +151,9 @@ def main() -> None:
         ask = partial(hear_all, given, until)
         for found in threads.map(ask, range(given.jobs)):
             record.cells |= {cells[number].key: outcome for number, outcome in found}
+    if given.learners:
+        record.cells = read(given.out).cells | record.cells
+        record.made += f", {' and '.join(given.learners)} alone"
     tried = sum(outcome.state == RUNS for key, outcome in record.cells.items() if "+" in key[-1])
     record.made += f"; {tried} pairs made updates"
     record.write(given.out)

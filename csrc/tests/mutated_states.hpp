@@ -206,7 +206,7 @@ class MutatedStates {
       state.observe(seat, row.data());
       state.score(seat);
       State<G> other = state;
-      if (other.resample_hidden(seat, 7)) DEMAND(other.check().empty(), other.check());
+      if (other.resample_hidden(seat, 7, nullptr)) DEMAND(other.check().empty(), other.check());
     }
     state.text(-1);
     State<G> asked = state;

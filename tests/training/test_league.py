@@ -138,6 +138,21 @@ def test_an_exploiter_that_wins_is_kept_as_it_was_and_begins_anew(tmp_path: Path
     assert all(torch.equal(kept[name], before[name]) for name in before)
 
 
+def test_an_exploiter_may_restart_as_the_newest_main_agent(tmp_path: Path) -> None:
+    league = league_in(
+        tmp_path,
+        league={"every_decisions": EACH, "slots": 2, "role": "exploiter", "restart": "main"},
+    )
+    keep(league, 1)
+    new = keep(league, 2)
+    keep(league, 3, EXPLOITER)
+    after(league, 1)
+    after(league, 2, {slot_of(league, new): (300, 0, 100)})
+    assert league.attempt.number == 2
+    main, mine = league.archive.weights(new), league._weights()
+    assert all(torch.equal(main[name], mine[name]) for name in main)
+
+
 def test_a_snapshot_of_this_moment_does_not_keep_an_exploiter_from_winning(tmp_path: Path) -> None:
     """Members archive at the same update: what came a moment ago has no games yet."""
     league = league_in(tmp_path, league={"every_decisions": EACH, "slots": 2, "role": "exploiter"})

@@ -87,6 +87,17 @@ def test_members_vary_schedules_too() -> None:
     ]
 
 
+def test_no_two_members_are_the_same_run() -> None:
+    def seeds(**settings: Any) -> list[int]:
+        return [member.seed for member in members_of(merged(TrainConfig(), settings, "test"))]
+
+    assert seeds(vary=("ppo.lr=1e-3,1e-4",), seeds=2) == [0, 0, 1, 1], "the same games"
+    assert seeds(vary=("ppo.lr=1e-3,1e-4,1e-3",)) == [0, 0, 1]
+    roles = ('league.role="main","exploiter","exploiter"',)
+    assert seeds(vary=roles) == [0, 0, 1]
+    assert seeds(vary=roles, league={"shared": True}) == [0, 1, 2]
+
+
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

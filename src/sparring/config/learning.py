@@ -108,6 +108,9 @@ class LeagueConfig(Checked, section="league"):
     role: Annotated[str, one_of("main", "exploiter", "league-exploiter")] = "main"
     """main: learns to beat all opponents. exploiter: meets main agents only, and restarts whenever
     it wins or stalls. league-exploiter: the same against everybody, exploiters too."""
+    restart: Annotated[str, one_of("random", "main")] = "random"
+    """Weights with which an exploiter restarts. main: those of the newest main agent, so that it
+    soon finds what beats that one, and never what is far from it."""
     gigabytes: Annotated[float, above(0)] = 4.0
     """Disk space for snapshots; beyond it, snapshots that resemble others are removed."""
 

@@ -3,8 +3,8 @@
 A main agent meets all policies. An exploiter looks for weaknesses of the main agents and meets only
 them. A league exploiter looks for weaknesses of the whole league: it meets everybody's past, those
 of exploiters too, more often whom it does not beat. When an exploiter of either kind wins or
-stalls, it is archived, where main agents meet it, and starts again from fresh weights. What a run
-does for each verdict:
+stalls, it is archived, where main agents meet it, and starts again, from fresh weights or those of
+the newest main agent (`league.restart`). What a run does for each verdict:
 
 | verdict | |
 |---|---|
@@ -12,7 +12,7 @@ does for each verdict:
 | won | archive a snapshot with its role, then restart |
 | stalled | the same, if it wins at least WORTH_KEEPING |
 
-A restart gives the learner fresh weights and a fresh optimizer, clears its results and begins a new
+A restart gives the learner these weights and a fresh optimizer, clears its results and begins a new
 `Attempt` at the current number of decisions.
 """
 

@@ -164,7 +164,7 @@ class League:
         self.results = decayed(self.results, DECAY)
 
     def _exploit(self, when: Mapping[str, Any]) -> None:
-        """Check an exploiter: if it has won or stalled, archive it and reinitialize its weights."""
+        """Check an exploiter: if it has won or stalled, archive it and restart it."""
         usual = UPDATES_BETWEEN * when["decisions"] // when["update"]
         every = self.settings.every_decisions or usual
         verdict, self.attempt = roles.judge(
@@ -176,7 +176,16 @@ class League:
             self._archive(self._weights(), self.settings.role, **dict(when))
         self.attempt = self.attempt.restarted(when["decisions"])
         self.results, self.best_shares, self.since_last = {}, {}, WinDrawLoss()
-        reinitialize(self.learner, self.plan, self.attempt.number, self.member)
+        reinitialize(
+            self.learner, self.plan, self.attempt.number, self.member, self._restart_weights()
+        )
+
+    def _restart_weights(self) -> dict[str, Tensor] | None:
+        """Return the weights of the newest main agent, None for random ones."""
+        mains = [entry for entry in self._past_entries() if entry.role == roles.MAIN]
+        if self.settings.restart == "random" or not mains:
+            return None
+        return self._load_weights(mains[-1].hash)
 
     def _judged(self) -> WinDrawLoss:
         """Return the results that decide whether an exploiter has won."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -93,21 +94,32 @@ def check_same_roles(path: str, *, wanted: bool, given: bool) -> None:
     )
 
 
-def reinitialize(learner: Learner, plan: Plan, number: int, member: int) -> None:
-    """Give a learner new weights and a new optimizer; its games and replay buffer stay."""
-    now = learner.snapshot(member)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(plan.seeds[member] + 1_000_003 * number)
-        net = make_net(
-            learner.rules,
-            plan.net,
-            heads=configured_heads(learner.rules, plan.heads),
-            memory=now.meta.get("memory", 0),
-            roles=plan.role_nets,
-        )
-    set_wdl_blend(net, plan.heads)
-    kept = {name: now.tensors[name] for name in KEPT if name in now.tensors}
-    tensors = {**kept, "net": dict(net.state_dict()), "optimizer": {}}
+def reinitialize(
+    learner: Learner,
+    plan: Plan,
+    number: int,
+    member: int,
+    weights: Mapping[str, torch.Tensor] | None = None,
+) -> None:
+    """Give a learner new weights and a new optimizer; its games and replay buffer stay.
+
+    weights: left out, random ones of this number.
+    """
+    now, seed = learner.snapshot(member), plan.seeds[member] + 1_000_003 * number
+    tensors = {name: now.tensors[name] for name in KEPT if name in now.tensors}
+    memory = now.meta.get("memory", 0)
+    tensors["net"] = dict(weights or random_weights(learner.rules, plan, seed, memory))
+    tensors["optimizer"] = {}
     learner.restore(
         replace(now, tensors=tensors, meta={**now.meta, "has_value_scale": False}), member
     )
+
+
+def random_weights(rules: Rules, plan: Plan, seed: int, memory: int) -> dict[str, torch.Tensor]:
+    """Return initial weights of the network of a run."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        heads = configured_heads(rules, plan.heads)
+        net = make_net(rules, plan.net, heads=heads, memory=memory, roles=plan.role_nets)
+    set_wdl_blend(net, plan.heads)
+    return dict(net.state_dict())

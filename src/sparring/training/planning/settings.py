@@ -197,7 +197,8 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
     """The runs of a population: seeds and varied settings, each a complete configuration.
 
     Varied settings go round; the seed moves on with every round, so that members that differ in a
-    setting play the same games.
+    setting play the same games. Members of a shared league are opponents: each has its own seed,
+    and so has a member whose settings are those of an earlier one.
     """
     varied = [read_varied(word) for word in config.vary]
     with said_by("vary"):
@@ -216,10 +217,12 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
                 inner = inner.setdefault(key, {})
             inner[keys[-1]] = values[index % len(values)]
         name = f"{config.name}-{index + 1}" if config.name and count > 1 else config.name
-        alone = replace(
-            config, seed=config.seed + index // rounds, name=name, population=1, seeds=1, vary=()
-        )
-        members.append(merged(alone, changes, "vary"))
+        seed = config.seed + (index if config.league.shared else index // rounds)
+        alone = replace(config, seed=seed, name=name, population=1, seeds=1, vary=())
+        member = merged(alone, changes, "vary")
+        while any(replace(member, name=one.name) == one for one in members):
+            member = replace(member, seed=member.seed + 1)
+        members.append(member)
     return members
 
 
