@@ -205,7 +205,7 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
         check_varied(config, varied)
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds * config.seeds
-    members = []
+    members: list[TrainConfig] = []
     for index in range(count):
         changes: dict[str, Any] = {}
         for keys, values in varied:
