@@ -114,6 +114,7 @@ def with_preset(
     facts: of an environment that a program brings along; what the file calls its game is not
     looked at.
     """
+    algo = TrainConfig(algo=algo).algo  # typed in any case
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
     curriculum = curriculum or ("" if own.get("phases") else told.curriculum)
@@ -205,7 +206,7 @@ def members_of(config: TrainConfig) -> list[TrainConfig]:
         check_varied(config, varied)
     rounds = max([len(values) for _, values in varied], default=1)
     count = config.population if config.population > 1 else rounds * config.seeds
-    members = []
+    members: list[TrainConfig] = []
     for index in range(count):
         changes: dict[str, Any] = {}
         for keys, values in varied:
