@@ -41,6 +41,7 @@ struct WorldRoot {
   i32 candidates;      // of them that are tried; 0: not evaluated yet, or nothing to choose
   i32 worlds;          // in which they are
   i32 started, ended;  // playouts
+  i32 ended_in_order;  // those before the first one that still runs
   f32 value;           // by the network
   u8 evaluated;
 };

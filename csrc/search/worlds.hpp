@@ -84,7 +84,8 @@ class WorldsSearch final : public ThreadedSearch {
     for (i64 t = 0; t < roots; ++t) {
       const WorldRoot<G>& root = root_[t];
       const Step step = improved(t);
-      const bool tried = complete_worlds(t) > 0;
+      const int worlds = complete_worlds(t);
+      const bool tried = worlds > 0;
       value[t] = tried ? 0 : root.value;
       Rng draws(seed_, root.game, episode_of(root, 0), Stream::kSearch, u32{1} << 20);
       f64 best = 0;
@@ -99,7 +100,7 @@ class WorldsSearch final : public ThreadedSearch {
       }
       for (int c = 0; tried && c < root.candidates; ++c) {
         const i64 to = t * choices + actions(t)[candidates(t)[c]];
-        visits[to] = complete_worlds(t);
+        visits[to] = worlds;
         q[to] = static_cast<f32>(step.q[at(candidates(t)[c])]);
       }
     }
@@ -263,7 +264,10 @@ class WorldsSearch final : public ThreadedSearch {
     if (playout.running) return;
     total(t, playout.number) = playout.total;
     has_ended(t, playout.number) = 1;
-    ++root_[t].ended;
+    WorldRoot<G>& root = root_[t];
+    ++root.ended;
+    const int last = root.worlds * root.candidates;
+    while (root.ended_in_order < last && has_ended(t, root.ended_in_order)) ++root.ended_in_order;
   }
 
   void observe_in(i64 t, i64, u8* to) override {
@@ -323,12 +327,7 @@ class WorldsSearch final : public ThreadedSearch {
   // Worlds in which every candidate was played to its end.
   int complete_worlds(i64 t) const {
     const WorldRoot<G>& root = root_[t];
-    int complete = 0;
-    for (int number = 0; number < root.worlds * root.candidates; ++number) {
-      if (!has_ended(t, number)) break;
-      complete += number % root.candidates == root.candidates - 1;
-    }
-    return complete;
+    return root.candidates ? root.ended_in_order / root.candidates : 0;
   }
 
   f64 weight_of(int world) const { return given_.empty() ? 1.0 : weight_[at(world)]; }

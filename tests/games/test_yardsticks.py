@@ -73,9 +73,10 @@ def test_best_responses_to_any_policy_win_what_open_spiel_says(name: str) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("name", THEIRS)
 def test_random_games_are_open_spiels(name: str) -> None:
-    """10,000 games: who is to move, what is legal, who wins."""
+    """10,000 games: who is to move, what is legal, who wins, and that nobody sees more."""
     pyspiel = pytest.importorskip("pyspiel", reason="needs OpenSpiel: pip install open_spiel")
     game, by = pyspiel.load_game(THEIRS[name][0]), random.Random(5)
+    seen: dict[tuple[int, str], bytes] = {}
     for _ in range(10_000):
         path = [game.new_initial_state()]
         while not path[-1].is_terminal():
@@ -86,6 +87,11 @@ def test_random_games_are_open_spiels(name: str) -> None:
         ours = ours_of(name, theirs)
         assert not ours.over and ours.seat == theirs.current_player()
         assert ours.legal() == theirs.legal_actions()
+        if name != "goofspiel open":  # nothing is hidden, and their text leaves rounds out
+            obs = ours.observe_bytes(ours.seat).tobytes()
+            known = ours.seat, theirs.information_state_string()
+            assert seen.setdefault(known, obs) == obs
+    assert len(seen) < 10_000  # positions that look alike came up
 
 
 def test_three_seats_are_measured_as_by_the_slow_tree() -> None:

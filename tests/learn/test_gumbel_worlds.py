@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+import sparring
 from learn.q_helpers import links_of
 from reference.worlds import Options, Worlds, mirror_step
 from sparring import Pool, Rules
@@ -18,7 +21,7 @@ from sparring.config import CollectConfig, GumbelConfig, HeadsConfig, NetConfig,
 from sparring.errors import ConfigError
 from sparring.learn.gumbel import Gumbel
 from sparring.learn.learner import Overrides
-from sparring.learn.searching import FULL, search_settings
+from sparring.learn.searching import FULL, belief_hint, search_settings
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.searching import config_of
 from sparring.proof.exploitability import Tree, exploitability
@@ -244,6 +247,35 @@ REFUSED = [
     ({"net": NetConfig(memory="stack")}, r"^net\.memory stack needs a learner of networks with me"),
     ({"population": 2}, "^a population of 2 needs games and networks on one GPU, and this run's"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("game", "hidden", "says"),
+    [
+        ("kuhn_poker", 0.0, "; add --heads.hidden 1"),
+        ("kuhn_poker", 1.0, ""),
+        ("goofspiel", 0.0, "goofspiel takes no belief, .*; --algo ppo has no such bias"),
+        ("connect_four", 0.0, ""),
+    ],
+)
+def test_a_training_without_a_belief_says_once_what_to_type(
+    game: str, hidden: float, says: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    heads = HeadsConfig(hidden=Schedule.constant(hidden))
+    hint = belief_hint(Rules(game), heads)
+    assert bool(hint) == bool(says) and re.search(says, hint)
+    if game == "kuhn_poker":
+        sparring.train(
+            game,
+            algo="gumbel",
+            heads=heads,
+            updates=1,
+            device="cpu",
+            collect={"games": 8, "steps": 2},
+            eval={"off": True},
+            runs=str(tmp_path),
+        )
+        assert capfd.readouterr().err.count(hint or "hint:") == bool(hint)
 
 
 @pytest.mark.parametrize(("settings", "says"), REFUSED)

@@ -1,23 +1,28 @@
 """Imitation: native steps equal torch, the network repeats what it saw, the KL term holds."""
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch.distributions import Normal
 
 from sparring.config import CollectConfig, ImitationConfig, NetConfig
 from sparring.games.rules import Rules
-from sparring.learn.demonstrations import Decisions
+from sparring.learn.demonstrations import Decisions, unpacked
 from sparring.learn.fused.heads import FusedKLPenalty
 from sparring.learn.fused.rollout import FusedRollout, legal_of
-from sparring.learn.head_terms import REFERENCE, KLPenalty
+from sparring.learn.head_terms import REFERENCE, KLPenalty, kl_from
 from sparring.learn.imitation import WARM_UP, BehaviorCloning, warmup_factor
-from sparring.learn.transforms import mirrors_of
-from sparring.nets.distribution import masked_log_probs
+from sparring.learn.transforms import MIRRORED, mirrors_of
+from sparring.nets.distribution import LOG_STD, masked_log_probs
 from sparring.nets.make import make_net
+from sparring.nets.policy import Policy
 from sparring.schedule import Moment, Schedule
+from sparring.store.policies import save_policy
 from sparring.training.imitation.making import make_decisions, read_sources, tasks_of
 from sparring.training.imitation.positions import Pay
 
@@ -31,14 +36,28 @@ def decisions() -> Decisions:
     return found
 
 
+@pytest.fixture(scope="module")
+def numbers() -> Decisions:
+    """The same of a game with continuous actions."""
+    rules = Rules("laser_hockey")
+    tasks = tasks_of(read_sources(rules, ["strong"]), 12, 5)
+    return make_decisions(rules, Pay(tuple(rules.weights(None)), 0.9), tasks)
+
+
 def cloned(
-    decisions: Decisions, *, cpu: str = "float32", mirror: bool = False, **settings: Any
+    decisions: Decisions,
+    *,
+    game: str = "tic_tac_toe",
+    cpu: str = "float32",
+    mirror: bool = False,
+    net: dict[str, Any] | None = None,
+    **settings: Any,
 ) -> BehaviorCloning:
-    rules = Rules("tic_tac_toe")
+    rules = Rules(game)
     torch.manual_seed(3)
     config = ImitationConfig(**{"epochs": 4, "minibatch": 32, **settings})
     cloning = BehaviorCloning(
-        make_net(rules, NetConfig(hidden=(32, 16))),
+        make_net(rules, NetConfig(hidden=(32, 16), **(net or {}))),
         decisions,
         config,
         CollectConfig(cpu=cpu),
@@ -64,8 +83,74 @@ def test_native_steps_are_those_of_torch(decisions: Decisions, mirror: bool) -> 
     assert one.values == pytest.approx(other.values, abs=1e-4)
 
 
-def test_by_epochs_it_comes_out_the_same(decisions: Decisions) -> None:
+SPREADS = [{}, {"std": "predicted"}, {"std": "predicted", "squash": True}]
+
+
+@pytest.mark.parametrize("net", SPREADS)
+def test_continuous_actions_are_learned_by_native_passes_as_by_torch(
+    numbers: Decisions, net: dict[str, Any]
+) -> None:
+    options: dict[str, Any] = {"game": "laser_hockey", "net": net, "mirror": True}
+    options |= {"epochs": 2, "minibatch": 256}
+    native, slow = cloned(numbers, **options), cloned(numbers, cpu="torch", **options)
+    assert native.forward.native and not slow.forward.native
+    for (name, mine), theirs in zip(
+        native.net.state_dict().items(), slow.net.state_dict().values(), strict=True
+    ):
+        assert torch.allclose(mine, theirs, atol=5e-5), name
+    one, other = native.course[-1], slow.course[-1]  # type: ignore[attr-defined]
+    assert one.moves == pytest.approx(other.moves, abs=1e-3)
+    assert one.moves < native.course[0].moves  # type: ignore[attr-defined]
+    assert set(one.measured) == {"error", "cross_entropy", "explained_variance"}
+    assert one.measured["error"] == pytest.approx(other.measured["error"], abs=1e-4)
+
+
+@pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
+def test_a_whole_distribution_is_learned_from_fewer_games(game: str, tmp_path: Path) -> None:
+    """Mirrored too; native passes are torch's; the clone is nearer to its policy than by draws."""
+    rules = Rules(game)
+    torch.manual_seed(0)
+    net = make_net(rules, NetConfig(hidden=(16,), std="predicted"))
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    name = str(save_policy(Policy(rules, net), tmp_path / "mine"))
+    (task,) = tasks_of(read_sources(rules, [name]), 4 if rules.box else 60, 5, distribution=True)
+    found = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.9), [task])
+    assert found.target.shape == (len(found), 2 * rules.box or rules.actions)
+    obs, mask = torch.from_numpy(found.obs), unpacked(found.legal, rules.actions)
+    head = net(obs)["policy"].detach()
+    if rules.box:
+        assert torch.allclose(torch.from_numpy(found.target), head, atol=1e-5)
+    else:
+        shares = masked_log_probs(head, torch.from_numpy(mask)).exp()
+        assert torch.allclose(torch.from_numpy(found.target).exp().float(), shares, atol=1e-3)
+    options: dict[str, Any] = {"game": game, "net": {"std": "predicted"}, "mirror": True}
+    options |= {"epochs": 6, "minibatch": 32, "lr": Schedule.constant(3e-3)}
+    soft, slow = cloned(found, **options), cloned(found, cpu="torch", **options)
+    assert soft.forward.native and not slow.forward.native
+    for mine, theirs in zip(soft.net.parameters(), slow.net.parameters(), strict=True):
+        assert torch.allclose(mine, theirs, atol=2e-3)
+    draws = replace(found, target=found.target[:, :0])
+    apart = []
+    options |= {"mirror": False, "epochs": 20}  # its policy has no symmetry
+    for clone in (cloned(found, **options), cloned(draws, **options)):
+        rows = clone.rows(soft.held_out)
+        target = torch.from_numpy(found.target[soft.held_out]).float()
+        head = clone.net(rows["obs"])["policy"]
+        apart.append(float(kl_from(target, head, box=bool(rules.box)).mean().detach()))
+    assert apart[0] < 0.9 * apart[1], apart
+
+
+def test_by_epochs_it_comes_out_the_same(decisions: Decisions, numbers: Decisions) -> None:
     one, again = cloned(decisions), cloned(decisions)
+    assert all(
+        torch.equal(mine, theirs)
+        for mine, theirs in zip(
+            one.net.state_dict().values(), again.net.state_dict().values(), strict=True
+        )
+    )
+    options: dict[str, Any] = {"game": "laser_hockey", "epochs": 1, "minibatch": 256}
+    one, again = cloned(numbers, **options), cloned(numbers, **options)
     assert all(
         torch.equal(mine, theirs)
         for mine, theirs in zip(
@@ -84,21 +169,21 @@ def test_it_learns_what_was_done_and_what_it_was_worth(decisions: Decisions) -> 
     assert cloning.measure()["accuracy"] == course[-1].measured["accuracy"]
 
 
-def anchored(rows: int = 6) -> tuple[KLPenalty, dict[str, torch.Tensor]]:
-    rules = Rules("tic_tac_toe")
+def anchored(rows: int = 6, game: str = "tic_tac_toe") -> tuple[KLPenalty, dict[str, torch.Tensor]]:
+    rules = Rules(game)
     torch.manual_seed(0)
     term = KLPenalty(make_net(rules, NetConfig(hidden=(16,))), Schedule.line(1.0, 0.0))
     for parameter in term.net.parameters():
-        torch.nn.init.normal_(parameter)
+        torch.nn.init.normal_(parameter, std=0.1 if rules.box else 1.0)
     rng = np.random.default_rng(0)
     known = {
         "obs": rng.integers(0, 2, (rows, rules.obs_bytes), np.uint8),
         "mask": (rng.random((rows, rules.actions)) < 0.6).astype(np.uint8),
     }
-    known["mask"][:, 0] = 1
+    known["mask"][:, :1] = 1
     learner = SimpleNamespace(rows=lambda: known)
     columns = term.columns(learner, np.arange(rows))
-    assert columns[REFERENCE].dtype == np.float16
+    assert columns[REFERENCE].dtype == (np.float32 if rules.box else np.float16)
     return term, {name: torch.from_numpy(a) for name, a in {**known, **columns}.items()}
 
 
@@ -118,6 +203,28 @@ def test_the_anchor_is_the_divergence_over_legal_actions() -> None:
     assert term.each({"policy": term.net(rows["obs"])["policy"]}, rows).abs().max() < 0.02
 
 
+def test_the_anchor_of_continuous_actions_is_the_divergence_of_gaussians() -> None:
+    term, rows = anchored(game="laser_hockey")
+    head = torch.randn(6, 8, requires_grad=True)
+    found = term.each({"policy": head}, rows)
+    clone = term.net(rows["obs"])["policy"].detach()
+    normals = [
+        Normal(one[:, :4].detach(), one[:, 4:].detach().clamp(*LOG_STD).exp())
+        for one in (clone, head)
+    ]
+    slow = torch.distributions.kl_divergence(*normals).sum(-1)
+    torch.testing.assert_close(found.detach(), slow)
+    found.sum().backward()
+    assert head.grad is not None and (head.grad.abs().sum(1) > 0).all()
+    assert term.each({"policy": clone}, rows).abs().max() < 1e-5
+    mirrors = mirrors_of(Rules("laser_hockey"), CollectConfig(mirror=True), "cpu")
+    mirrored = KLPenalty(term.net, term.schedule, mirrors)
+    image = {**rows, MIRRORED: torch.ones(6, dtype=torch.bool)}
+    theirs = mirrors[0].by_head(clone, image[MIRRORED])
+    assert mirrored.each({"policy": theirs}, image).abs().max() < 1e-5
+    assert mirrored.each({"policy": clone}, image).abs().max() > 1e-2
+
+
 def test_the_anchor_lets_go_as_its_schedule_says() -> None:
     term, _ = anchored()
     assert term.weight == 1
@@ -125,10 +232,11 @@ def test_the_anchor_lets_go_as_its_schedule_says() -> None:
     assert term.weight == pytest.approx(0.25)
 
 
-def test_on_a_gpu_the_anchor_says_the_same_of_every_place() -> None:
+@pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey"])
+def test_on_a_gpu_the_anchor_says_the_same_of_every_place(game: str) -> None:
     """Its arithmetic, on a CPU; tests/cuda has it inside a graph."""
-    term, rows = anchored(rows=40)
-    rules = Rules("tic_tac_toe")
+    term, rows = anchored(rows=40, game=game)
+    rules = Rules(game)
     rollout = FusedRollout(
         *(rules, 4, 9),
         members=1,
@@ -138,7 +246,8 @@ def test_on_a_gpu_the_anchor_says_the_same_of_every_place() -> None:
     )
     places = slice(2, 42)
     rollout.obs[places] = rows["obs"]
-    rollout.legal[places] = legal_of(rows["mask"], rollout.legal.shape[1])
+    if not rules.box:
+        rollout.legal[places] = legal_of(rows["mask"], rollout.legal.shape[1])
     anchor = FusedKLPenalty(term, rollout, bf16=False)
     anchor.fill()
     assert torch.equal(anchor.by_place[REFERENCE][places], rows[REFERENCE])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,9 @@ from sparring.learn.ppo import PPO
 from sparring.nets.distribution import (
     INITIAL_LOG_STD,
     LOG_STD,
+    SQUASHED_BOUND,
     ActionSampler,
+    bounded_log_prob,
     gaussian_entropy,
     gaussian_log_prob,
     squash_actions,
@@ -48,6 +51,50 @@ def test_density_and_entropy_are_those_of_torchs_normal() -> None:
     torch.testing.assert_close(mine, normal.log_prob(action).sum(1), rtol=1e-4, atol=1e-4)
     mine = gaussian_entropy(head).double()
     torch.testing.assert_close(mine, normal.entropy().sum(1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("squash", [False, True])
+def test_bounded_likelihood_is_that_of_what_the_game_gets(squash: bool) -> None:
+    """Density between the bounds, and at a bound the share of samples that end there."""
+    mean, std, edge = 0.7, 0.6, math.atanh(SQUASHED_BOUND) if squash else 1.0
+    head = torch.tensor([[mean, math.log(std)]], requires_grad=True)
+    normal = Normal(torch.tensor(mean, dtype=torch.float64), std)
+    for action in (-1.0, -0.3, 0.0, 0.8, 1.0):
+        found = bounded_log_prob(head, torch.tensor([[action]]), squash=squash)
+        if abs(action) == 1:
+            slow = float(normal.cdf(torch.tensor(-edge if action < 0 else 2 * mean - edge)).log())
+        else:
+            sample = math.atanh(action) if squash else action
+            slow = float(normal.log_prob(torch.tensor(sample)))
+            slow -= math.log(1 - action**2) if squash else 0.0
+        assert float(found.detach()) == pytest.approx(slow, rel=1e-5, abs=1e-5)
+    inside = torch.linspace(-1, 1, 20_001)[1:-1, None]
+    inside = inside[inside.abs() < (SQUASHED_BOUND if squash else 1.0)][:, None]
+    ends = torch.tensor([[-1.0], [1.0]])
+    mass = bounded_log_prob(head, inside, squash=squash).exp().sum() * 1e-4
+    mass += bounded_log_prob(head, ends, squash=squash).exp().sum()
+    assert float(mass.detach()) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("squash", [False, True])
+def test_bounded_likelihood_has_the_gradient_of_finite_differences(squash: bool) -> None:
+    generator = torch.Generator().manual_seed(1)
+    head = torch.randn(6, 4, generator=generator)
+    head[5] = torch.tensor([40.0, -40.0, -3.0, -3.0])  # far beyond the bounds
+    action = torch.rand(6, 2, generator=generator) * 2 - 1
+    action[1], action[2, 0], action[5] = torch.tensor([1.0, -1.0]), 1.0, torch.tensor([-1.0, 1.0])
+    leaf = head.clone().requires_grad_()
+    bounded_log_prob(leaf, action, squash=squash).sum().backward()
+    assert leaf.grad is not None
+    step = 1e-2
+    for at in range(head.shape[1]):
+        moved = torch.zeros(4)
+        moved[at] = step
+        ahead, behind = (
+            bounded_log_prob(head + sign * moved, action, squash=squash) for sign in (1, -1)
+        )
+        slope = (ahead - behind) / (2 * step)
+        torch.testing.assert_close(leaf.grad[:, at], slope, rtol=2e-3, atol=2e-3)
 
 
 @pytest.mark.parametrize("numbers", [1, 3, 4])

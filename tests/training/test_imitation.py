@@ -1,6 +1,7 @@
 """What a run learns from records: decisions as a learner sees them, and weights to begin with."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,19 @@ from sparring.games.demonstrations import Demonstration
 from sparring.games.recorded import Replay
 from sparring.games.rules import Rules
 from sparring.games.state import new_state
+from sparring.league.arena import evaluate
 from sparring.learn.demonstrations import Decisions, joined, split, unpacked
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.imitation import imitate
 from sparring.training.imitation.making import (
+    Sources,
     absolute_source,
     bot_game,
+    check_distribution,
+    demonstrations,
+    distribution_of,
     make_decisions,
     read_sources,
     tasks_of,
@@ -90,6 +96,56 @@ def test_decisions_are_those_of_the_game_played_step_by_step(game: str, bot: str
         assert np.flatnonzero(masks[at]).tolist() == legal
         assert found.action[at] == action
         assert found.returns[at] == pytest.approx(paid, rel=1e-5, abs=1e-6)
+
+
+def test_continuous_decisions_are_those_of_the_game_played_step_by_step() -> None:
+    rules = Rules("laser_hockey")
+    demonstration = bot_game(rules, "strong", 3, 7)
+    found = decisions_of(rules, demonstration, pay_of(rules))
+    state, asked, paid = demonstration.replay.start(), [], []
+    for moves in demonstration.replay.actions:
+        asked += [(state.observe_bytes(seat).tobytes(), moves[seat]) for seat in (0, 1)]
+        state.apply(np.array(moves))
+        paid.append(state.rewards.copy())
+    assert state.over and len(found) == len(asked) == 2 * len(paid)
+    assert found.action.dtype == np.float32 and np.abs(found.action).max() <= 1
+    returns, after = np.zeros((len(paid), 2)), np.zeros(2)
+    for step in range(len(paid) - 1, -1, -1):
+        after = returns[step] = paid[step] + 0.9 * after
+    for at, (obs, action) in enumerate(asked):
+        assert found.obs[at].tobytes() == obs
+        assert found.action[at].tolist() == list(action)
+    assert found.legal.shape == (len(asked), 0)
+    assert found.returns == pytest.approx(returns.reshape(-1), rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("squash", [False, True])
+def test_numbers_that_a_policy_and_recorded_games_hold_are_imitated(
+    tmp_path: Path, squash: bool
+) -> None:
+    rules = Rules("duel")
+    torch.manual_seed(3)
+    net = NetConfig(hidden=(16,), squash=squash)
+    path = save_policy(Policy(rules, make_net(rules, net)), tmp_path / "mine")
+    tasks = tasks_of(read_sources(rules, [str(path)]), 20, 5)
+    drawn = make_decisions(rules, pay_of(rules), tasks)
+    again = make_decisions(rules, pay_of(rules), tasks)
+    assert (drawn.action == again.action).all() and drawn.action.shape[1] == rules.box
+    assert int(drawn.game[-1]) + 1 == 20 and np.abs(drawn.action).max() <= 1
+    (task,) = tasks
+    files = tmp_path / "games"
+    files.mkdir()
+    for number, one in enumerate(demonstrations(rules, task)):
+        one.replay.write(files / f"{number:02}.json")
+    read = tasks_of(read_sources(rules, [str(files)]), 0, 0)
+    for name, array in make_decisions(rules, pay_of(rules), read).arrays.items():
+        assert np.array_equal(array, drawn.arrays[name], equal_nan=name == "returns"), name
+    text = (files / "00.json").read_text()
+    (files / "00.json").write_text(re.sub(r"\[\[\[[-0-9.e]+,", "[[[3.5,", text, count=1))
+    assert make_decisions(rules, pay_of(rules), read).action[0, 0] == 1, "as the game clips it"
+    (files / "00.json").write_text(re.sub(r"\[\[\[[-0-9.e]+,", "[[[", text, count=1))
+    with pytest.raises(ConfigError, match=r"00\.json: step 1: an action of duel is 2 numbers"):
+        make_decisions(rules, pay_of(rules), read)
 
 
 def test_a_game_that_was_not_played_out_has_moves_to_learn_and_no_values() -> None:
@@ -173,12 +229,13 @@ def test_a_policy_plays_the_games_that_are_imitated(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_make_the_same_decisions_and_say_what_is_wrong(tmp_path: Path) -> None:
-    rules = Rules("tic_tac_toe")
-    tasks = tasks_of(read_sources(rules, ["careful"]), 300, 1)
-    alone = make_decisions(rules, pay_of(rules), tasks)
-    helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
-    for name, array in alone.arrays.items():
-        assert (array == helped.arrays[name]).all()
+    for game, bot in (("duel", "pusher"), ("tic_tac_toe", "careful")):
+        rules = Rules(game)
+        tasks = tasks_of(read_sources(rules, [bot]), 300, 1)
+        alone = make_decisions(rules, pay_of(rules), tasks)
+        helped = make_decisions(rules, pay_of(rules), tasks, threads=2)
+        for name, array in alone.arrays.items():
+            assert np.array_equal(array, helped.arrays[name], equal_nan=name == "returns")
     (tmp_path / "game.json").write_text("{}")
     wrong = tasks_of(read_sources(rules, [str(tmp_path)]), 0, 0) + tasks
     with pytest.raises(ConfigError, match=r"game\.json: this is no replay"):
@@ -244,14 +301,47 @@ def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
         assert mine.equal(theirs), name
 
 
+def test_a_run_of_continuous_actions_begins_with_its_clone_and_resumes(tmp_path: Path) -> None:
+    agent = sparring.train(
+        "duel", imitate=("pusher",), imitation=IMITATION, runs=str(tmp_path), **QUICK
+    )
+    events = json.loads((agent.run / "events.json").read_text())
+    facts = next(event for event in events if event["event"] == "imitated")
+    assert facts["native"] and 0 < facts["error"] < 1 and "accuracy" not in facts
+    curves = read(agent.run, since=EARLIEST)
+    assert curves["losses/reference_kl"][2][0] < 0.05  # the first update begins at the clone itself
+    assert curves["imitation/error"][2][-1] == pytest.approx(facts["error"], abs=1e-4)
+    again = sparring.resume(agent.run, number=1, quiet=True)
+    one, other = (load_policy(run / "checkpoints" / "00000003") for run in (agent.run, again.run))
+    for (name, mine), theirs in zip(
+        one.net.state_dict().items(), other.net.state_dict().values(), strict=True
+    ):
+        assert mine.equal(theirs), name
+
+
+def test_a_clone_of_continuous_actions_plays_as_its_bot_does(tmp_path: Path) -> None:
+    settings: dict[str, Any] = {**QUICK, "updates": 1, "net": {"hidden": (64,)}}
+    settings["ppo"] = {**settings["ppo"], "lr": 1e-9}
+    agent = sparring.train(
+        "duel",
+        imitate=("pusher",),
+        imitation={"games": 200, "epochs": 4, "minibatch": 64, "lr": 3e-3},
+        runs=str(tmp_path),
+        **settings,
+    )
+    clone = sparring.load(agent.run / "imitated")
+    torch.manual_seed(0)
+    fresh = Policy(clone.rules, make_net(clone.rules, NetConfig(hidden=(64,))))
+    shares = [
+        evaluate(one, ["pusher"], games=256)["pusher"].first.win_share for one in (fresh, clone)
+    ]
+    assert shares[0] < 0.1 and shares[1] > 0.4
+
+
 @pytest.mark.parametrize(
     ("game", "settings", "said"),
     [
-        (
-            "laser_hockey",
-            {"imitate": ("strong",)},
-            "discrete actions, and laser_hockey is not one",
-        ),
+        ("laser_hockey", {"imitate": ("strong",), "algo": "sac"}, "imitates demonstrations"),
         ("tic_tac_toe", {"imitate": ("careful",), "algo": "dqn"}, "ppo"),
         (
             "skull_king",
@@ -259,6 +349,11 @@ def test_a_resumed_run_has_its_anchor_again(taught: Path) -> None:
             "leave hierarchy.on out",
         ),
         ("tic_tac_toe", {"imitate": ("carefree",)}, "neither a bot"),
+        (
+            "tic_tac_toe",
+            {"imitate": ("careful",), "imitation": {"targets": "distribution"}},
+            "careful has actions alone; imitate runs and policies",
+        ),
     ],
 )
 def test_what_cannot_be_taught_is_refused(
@@ -267,6 +362,18 @@ def test_what_cannot_be_taught_is_refused(
     with pytest.raises(ConfigError, match=said):
         sparring.train(game, runs=str(tmp_path / "runs"), quiet=True, updates=1, **settings)
     assert not (tmp_path / "runs").exists()
+
+
+def test_distributions_that_no_network_computes_are_refused(tmp_path: Path) -> None:
+    rules = Rules("duel")
+    policy = Policy(rules, make_net(rules, NetConfig(hidden=(16,), squash=True)))
+    path = str(save_policy(policy, tmp_path / "mine"))
+    found = distribution_of(rules, path)
+    check_distribution(rules, Sources((), (), (path,)), found.net.config)
+    with pytest.raises(ConfigError, match=r"squashes its actions.*set --net\.squash, or leave"):
+        check_distribution(rules, Sources((), (), (path,)), NetConfig())
+    with pytest.raises(ConfigError, match="@greedy does not draw its actions"):
+        distribution_of(rules, f"{path}@greedy")
 
 
 def test_a_run_that_ended_while_it_was_taught_begins_with_the_records_anew(

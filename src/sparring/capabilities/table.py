@@ -260,7 +260,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "ppo.magnet": FeatureSpec({LEARNER: ("magnet",)}),
     "ppo.magnet_period 0": FeatureSpec({GAME: ("discrete",)}),
     "imitate": FeatureSpec(
-        {LEARNER: ("records",), GAME: ("repeats", "discrete")},
+        {LEARNER: ("records",), GAME: ("repeats",)},
         {
             "net.memory": "imitation trains on single decisions",
             **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),

@@ -334,6 +334,9 @@ class ImitationConfig(Checked, section="imitation"):
 
     games: Annotated[int, at_least(1)] = 2000
     """Games that the bots and policies in --imitate play to be imitated; several share them."""
+    targets: Annotated[str, one_of("actions", "distribution")] = "actions"
+    """What to imitate of policies: the actions that they drew, or the whole distribution, which
+    tells more per position. Bots and recorded games have actions alone."""
     epochs: Count = 0
     """Epochs over all positions, instead of minutes. 0: as many as imitate_minutes allows."""
     minibatch: Annotated[int, at_least(1)] = 1024
@@ -342,7 +345,7 @@ class ImitationConfig(Checked, section="imitation"):
     """Learning rate. A schedule refers to the imitation phase; its decisions are the positions
     trained on."""
     value_weight: Annotated[float, between(0, 1000)] = 0.5
-    """Weight of the value loss next to the cross-entropy of actions."""
+    """Weight of the value loss next to the likelihood of actions."""
     held_out: Annotated[float, between(0, 0.5)] = 0.05
     """Share of the games that is held out for validation."""
     kl_weight: Annotated[Scheduled, between(0, 1000)] = Schedule.line(0.5, 0.0)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 BITS: Final = "little"
 """Bit order of packed masks."""
+TARGET: Final = "target"
 Places = npt.NDArray[np.intp]
 
 
@@ -20,19 +21,28 @@ class Decisions:
     obs: npt.NDArray[np.uint8]
     """[n, obs_bytes]"""
     legal: npt.NDArray[np.uint8]
-    """[n, actions / 8], packed masks."""
-    action: npt.NDArray[np.int32]
+    """[n, actions / 8], packed masks; without columns for continuous actions."""
+    action: npt.NDArray[Any]
+    """[n] int32, or as the game took them [n, box] float32."""
     returns: npt.NDArray[np.float32]
     """Discounted return of the seat; NaN if the game is incomplete."""
     game: npt.NDArray[np.int32]
     """Index of the game."""
+    target: npt.NDArray[Any]
+    """What the policy that acted says, as `head_terms.KLPenalty.stored`; without columns where
+    actions are learned."""
 
     def __len__(self) -> int:
         return len(self.action)
 
     @property
+    def has_target(self) -> bool:
+        return bool(self.target.shape[1])
+
+    @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {name: getattr(self, name) for name in ("obs", "legal", "action", "returns", "game")}
+        names = ("obs", "legal", "action", "returns", "game", TARGET)
+        return {name: getattr(self, name) for name in names}
 
     @property
     def size(self) -> int:

@@ -28,7 +28,7 @@ from sparring.learn.opponents import OpponentsTerm
 from sparring.learn.rollout import Episodes, Rollout
 from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.learn.transforms import MIRRORED, Mirroring
-from sparring.nets.distribution import masked_log_probs
+from sparring.nets.distribution import gaussian_kl, masked_log_probs
 from sparring.nets.net import (
     HIDDEN,
     POLICY,
@@ -332,26 +332,42 @@ class KLPenalty(Weighted):
         self.net, self.mirrors = net.eval(), mirrors
 
     def columns(self, learner: Any, samples: npt.NDArray[Any]) -> Arrays:
-        """Return the reference's log-probabilities of samples; -inf for illegal actions."""
+        """Return what the reference says about samples, see `stored`."""
         rows = learner.rows()
         outputs = [
-            self.log_probs(rows["obs"][part], rows["mask"][part]).numpy()
+            self.look(rows["obs"][part], rows["mask"][part]).numpy()
             for part in np.array_split(samples, -(-len(samples) // AT_ONCE) or 1)
         ]
         return {REFERENCE: np.concatenate(outputs)}
 
     @torch.no_grad()
-    def log_probs(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
-        """Return log-probabilities in float16: there may be thousands of actions."""
+    def look(self, obs: npt.NDArray[np.uint8], mask: npt.NDArray[np.uint8]) -> Tensor:
+        """Return the column of some rows."""
         device = next(self.net.parameters()).device
         rows_read = np.ascontiguousarray(obs[:, : self.net.inputs.row_bytes])
-        logits = self.net(torch.from_numpy(rows_read).to(device))[POLICY]
-        return masked_log_probs(logits, torch.from_numpy(mask).to(device)).half().cpu()
+        head = self.net(torch.from_numpy(rows_read).to(device))[POLICY]
+        return self.stored(head, torch.from_numpy(mask).to(device)).cpu()
+
+    def stored(self, head: Tensor, mask: Tensor) -> Tensor:
+        """Return the column for outputs of the policy head: log-probabilities, or Gaussians."""
+        return head.float() if self.net.box else masked_log_probs(head, mask).to(self.dtype)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the column: there may be thousands of actions."""
+        return torch.float32 if self.net.box else torch.float16
 
     def each(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
         target = rows[REFERENCE].float()
         for mirror in self.mirrors:
-            target = mirror.by_action(target, rows[MIRRORED])
-        legal = torch.isfinite(target)
-        log_probs = masked_log_probs(heads[POLICY], legal).masked_fill(~legal, 0.0)
-        return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)
+            target = mirror.by_head(target, rows[MIRRORED])
+        return kl_from(target, heads[POLICY], box=bool(self.net.box))
+
+
+def kl_from(target: Tensor, head: Tensor, *, box: bool) -> Tensor:
+    """Return KL(target || policy) of each row. target: see `KLPenalty.stored`."""
+    if box:
+        return gaussian_kl(target, head)
+    legal = torch.isfinite(target)
+    log_probs = masked_log_probs(head, legal).masked_fill(~legal, 0.0)
+    return (target.exp() * (target.masked_fill(~legal, 0.0) - log_probs)).sum(-1)

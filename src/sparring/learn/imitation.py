@@ -1,8 +1,10 @@
 """Behavior cloning on one page: supervised learning of policy and value from recorded games.
 
 The order of execution: demonstrations, value scale, epochs of minibatches, rows, loss, step, and a
-report with metrics of held-out games. The loss is the cross-entropy of the recorded actions over
-legal actions, plus the squared error of values. A run by epochs is reproducible.
+report with metrics of held-out games. The loss is the negative log-likelihood of the recorded
+actions, over legal actions (cross-entropy) or under a Gaussian that ends at the bounds, plus the
+squared error of values. With `imitation.targets distribution` it is the KL divergence from the
+policy that acted. A run by epochs is reproducible.
 """
 
 from __future__ import annotations
@@ -16,14 +18,20 @@ import torch
 from torch import Tensor
 
 from sparring.config import CollectConfig, ImitationConfig
-from sparring.learn.backends.native import NativeImitation
+from sparring.learn.backends.native import NativeAutograd, NativeImitation
 from sparring.learn.backends.torch import TorchBackend
-from sparring.learn.demonstrations import Decisions, Places, split, unpacked
+from sparring.learn.demonstrations import TARGET, Decisions, Places, split, unpacked
 from sparring.learn.forward import Forward
+from sparring.learn.head_terms import kl_from
 from sparring.learn.process_group import SINGLE
 from sparring.learn.transforms import RowTransform
-from sparring.nets.distribution import log_prob_of, masked_log_probs
-from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.distribution import (
+    bounded_log_prob,
+    log_prob_of,
+    masked_log_probs,
+    mean_and_log_std,
+)
+from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
 from sparring.schedule import Moment
 
 EPS = 1e-8
@@ -39,6 +47,8 @@ WARM_UP = 100
 noise; over hundreds of inputs of one sign they add up and kill relu units of the value head."""
 POLICY_LOSS, VALUE_LOSS = "imitation_policy", "imitation_value"
 """Metric names of the two losses."""
+ACCURACY, ERROR = "accuracy", "error"
+"""Metric names of the fit to held-out actions: of discrete and of continuous ones."""
 
 
 EpochColumns = Mapping[str, Tensor]
@@ -63,7 +73,7 @@ class ImitationProgress:
     seen: int
     """Decisions learned from, counted once per epoch."""
     moves: float
-    """Mean cross-entropy since the last report."""
+    """Mean negative log-likelihood of actions, or KL divergence, since the last report."""
     values: float
     """Mean squared error of scaled values since the last report."""
     measured: Mapping[str, float]
@@ -100,8 +110,12 @@ class BehaviorCloning:
         self.forward = Forward(net, self.device, collect)
         two_heads = list(net.heads) == [POLICY, VALUE]
         native = self.forward.go_native(threads) if two_heads else None
-        self.native = NativeImitation(native, eps=EPS) if native else None
-        self.optimizer = None if native else TorchBackend(net, eps=EPS)
+        plain = not net.box and not decisions.has_target
+        self.native = NativeImitation(native, eps=EPS) if native and plain else None
+        self.optimizer: TorchBackend | NativeAutograd | None = None
+        if self.native is None:
+            autograd = NativeAutograd(self.forward, eps=EPS) if native else None
+            self.optimizer = autograd or TorchBackend(net, eps=EPS)
         self.columns = self.place_columns()
 
     @torch.no_grad()
@@ -124,7 +138,7 @@ class BehaviorCloning:
 
     def place_columns(self) -> dict[str, Tensor]:
         """Return the decisions as tensors, on the network's device if they fit there."""
-        names = ("obs", "legal", "action", "returns")
+        names = ["obs", "legal", "action", "returns"] + [TARGET] * self.decisions.has_target
         columns = {name: torch.from_numpy(self.decisions.arrays[name]) for name in names}
         if self.device.type == "cuda":
             free, _ = torch.cuda.mem_get_info(self.device)
@@ -214,17 +228,36 @@ class BehaviorCloning:
     def loss(
         self, rows: Mapping[str, Tensor], hparams: StepHparams
     ) -> tuple[Tensor, Mapping[str, Tensor]]:
-        """Cross-entropy of actions, and squared error of values where the return is known."""
+        """Likelihood of actions, and squared error of values where the return is known."""
         heads = self.forward(rows["obs"])
-        log_probs = masked_log_probs(heads[POLICY], rows["mask"])
-        moves = -log_prob_of(log_probs, rows["action"]).mean()
+        if TARGET in rows:
+            moves = kl_from(rows[TARGET].float(), heads[POLICY], box=bool(self.net.box)).mean()
+        else:
+            moves = -self.log_prob(heads, rows).mean()
         error = (heads[VALUE].float() - rows["returns"]) * rows["known"]
         values = (error**2).sum() / rows["known"].sum().clamp(min=1)
         return moves + hparams.value_weight * values, {POLICY_LOSS: moves, VALUE_LOSS: values}
 
+    def log_prob(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
+        """Return the log-likelihood of every row's action."""
+        if self.net.box:
+            return bounded_log_prob(heads[POLICY], rows["action"], squash=self.net.config.squash)
+        return log_prob_of(masked_log_probs(heads[POLICY], rows["mask"]), rows["action"])
+
+    def fit(self, heads: HeadOutputs, rows: Mapping[str, Tensor]) -> Tensor:
+        """Return of every row whether its action is the most probable one; of continuous actions
+        the mean distance between the action and the Gaussian's mean, as the game takes it.
+        """
+        if not self.net.box:
+            best = masked_log_probs(heads[POLICY], rows["mask"]).argmax(-1)
+            return (best == rows["action"]).float()
+        mean, _ = mean_and_log_std(heads[POLICY])
+        mean = mean.tanh() if self.net.config.squash else mean.clamp(-1, 1)
+        return (mean - rows["action"]).abs().mean(-1)
+
     @torch.no_grad()
     def measure(self, max_rows: int | None = None) -> dict[str, float]:
-        """Return accuracy, cross-entropy and explained variance of held-out decisions.
+        """Return accuracy or error, cross-entropy, explained variance of held-out decisions.
 
         max_rows: evaluate at most so many, evenly spread.
         """
@@ -233,16 +266,18 @@ class BehaviorCloning:
             return {}
         if max_rows is not None and len(places) > max_rows:
             places = places[np.linspace(0, len(places) - 1, max_rows).astype(np.intp)]
-        correct = cross_entropy = 0.0
+        fit = cross_entropy = 0.0
         values = []
         for at in range(0, len(places), MEASURED_AT_ONCE):
             rows = self.rows(places[at : at + MEASURED_AT_ONCE])
             heads = self.forward(rows["obs"])
-            log_probs = masked_log_probs(heads[POLICY], rows["mask"])
-            correct += float((log_probs.argmax(-1) == rows["action"]).sum())
-            cross_entropy -= float(log_prob_of(log_probs, rows["action"]).sum())
+            fit += float(self.fit(heads, rows).sum())
+            cross_entropy -= float(self.log_prob(heads, rows).sum())
             values.append(self.net.unscaled_values(heads).cpu().numpy().copy())
-        metrics = {"accuracy": correct / len(places), "cross_entropy": cross_entropy / len(places)}
+        metrics = {
+            ERROR if self.net.box else ACCURACY: fit / len(places),
+            "cross_entropy": cross_entropy / len(places),
+        }
         returns = self.decisions.returns[places]
         finite = np.isfinite(returns)
         if finite.any() and float(np.var(returns[finite])) > 0:

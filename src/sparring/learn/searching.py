@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from sparring.config import GumbelConfig
+from sparring.config import GumbelConfig, HeadsConfig
+from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.learn.acting import ActorOutput, Bytes, RngKeys
 from sparring.learn.forward import Forward
@@ -45,6 +46,19 @@ def search_settings(config: GumbelConfig) -> SearchConfig:
         c_scale=config.c_scale,
         gamma_into=config.gamma_into,
         worlds=worlds,
+    )
+
+
+def belief_hint(rules: Rules, heads: HeadsConfig) -> str:
+    """Return what to type where worlds are drawn without a belief, "" where nothing is missing."""
+    if not uses_worlds(rules) or any(heads.hidden.values):
+        return ""
+    takes = rules.native.belief_size > 0
+    lack = "no belief head" if takes else f"{rules.name} takes no belief"
+    advice = "add --heads.hidden 1" if takes else "--algo ppo has no such bias"
+    return (
+        f"hint: {lack}, so searches take all hidden cards for equally likely, whatever the others "
+        f"did, and the agent may be easy to exploit; {advice}"
     )
 
 

@@ -30,6 +30,7 @@ from sparring.config import CollectConfig, HindsightConfig
 from sparring.errors import ConfigError
 from sparring.games.mirror import Mirror
 from sparring.games.rules import Rules
+from sparring.learn.demonstrations import TARGET
 from sparring.learn.hindsight import Hindsight
 from sparring.learn.replay import ReplayBatch
 from sparring.pools.protocol import GamePool
@@ -87,11 +88,11 @@ class Mirroring:
         )
 
     def reflect(self, minibatch: dict[str, Tensor], coin: Tensor) -> None:
-        """Mirror the rows of a minibatch in place: "obs", "mask", "action", "improved"."""
+        """Mirror the rows of a minibatch in place: "obs", "mask", "action", and outputs."""
         for name, image in (("obs", self.rows), ("mask", self.masks), ("action", self.actions)):
             minibatch[name] = image(minibatch[name], coin)
-        if IMPROVED in minibatch:
-            minibatch[IMPROVED] = self.by_action(minibatch[IMPROVED], coin)
+        for name in minibatch.keys() & {IMPROVED, TARGET}:
+            minibatch[name] = self.by_head(minibatch[name], coin)
 
     def rows(self, obs: Tensor, coin: Tensor) -> Tensor:
         """Mirror observation bytes [batch, obs_bytes] where the bit [batch] is 1."""

@@ -39,6 +39,8 @@ LOG_STD = (_native.MIN_LOG_STD, _native.MAX_LOG_STD)
 """Smallest and largest log standard deviation. Actions are bounded by -1 and 1."""
 MAX_TANH = 1 - 2.0**-23
 """Largest absolute value of a squashed action."""
+SQUASHED_BOUND = 0.99
+"""From here on, a squashed action counts as one at its bound, which no sample reaches."""
 INITIAL_LOG_STD = math.log(0.6)
 """At the start of training, sampled actions reach their bounds now and then."""
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
@@ -58,6 +60,25 @@ def gaussian_log_prob(head: Tensor, action: Tensor) -> Tensor:
     mean, log_std = mean_and_log_std(head)
     z = (action - mean) * (-log_std).exp()
     return (-0.5 * z**2 - log_std - LOG_SQRT_2PI).sum(-1)
+
+
+def bounded_log_prob(head: Tensor, action: Tensor, *, squash: bool) -> Tensor:
+    """Return the log-likelihood of a game's continuous actions, which end at -1 and 1.
+
+    An action at a bound counts by the probability of all samples that end there: those beyond the
+    bound, or squashed ones beyond `SQUASHED_BOUND`.
+    """
+    mean, log_std = mean_and_log_std(head)
+    bound = SQUASHED_BOUND if squash else 1.0
+    inside, edge = action.clamp(-bound, bound), math.atanh(bound) if squash else bound
+    sample = torch.atanh(inside) if squash else inside
+    inverse = (-log_std).exp()
+    density = -0.5 * ((sample - mean) * inverse) ** 2 - log_std - LOG_SQRT_2PI
+    if squash:
+        density = density - torch.log1p(-(inside**2))
+    # Its gradient is a difference of squares, of which float32 keeps nothing far from the bound.
+    beyond = torch.special.log_ndtr(((mean * action.sign() - edge) * inverse).double()).float()
+    return torch.where(action.abs() >= bound, beyond, density).sum(-1)
 
 
 def gaussian_entropy(head: Tensor) -> Tensor:

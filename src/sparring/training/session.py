@@ -12,6 +12,7 @@ from sparring.errors import ConfigError, EnvError, warn
 from sparring.learn.algos import LEARNERS
 from sparring.learn.learner import DivergedError, Learner, closing_learner
 from sparring.learn.plan import PathSummary, Plan
+from sparring.learn.searching import belief_hint
 from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count
 from sparring.nets.transfer import Transfer
@@ -23,8 +24,7 @@ from sparring.training.agent import Agent, measure_in_process
 from sparring.training.callbacks import Callbacks
 from sparring.training.curriculum import check_overridable
 from sparring.training.display import Display
-from sparring.training.imitation.imitate import begin_imitated, record_imitation
-from sparring.training.imitation.making import read_sources
+from sparring.training.imitation.imitate import begin_imitated, check_sources, record_imitation
 from sparring.training.loop import Trainer, evaluator_for
 from sparring.training.member import Member
 from sparring.training.planning.checks import within_memory
@@ -85,7 +85,7 @@ class TrainingSession:
         """Check what only new runs need, and load the weights of `init`."""
         training, plan = self.training, self.plan
         with closing_games(plan, brought=training.brought):
-            read_sources(plan.rules, training.first.imitate)
+            check_sources(plan, training.first)
             check_leagues(plan.participants, [run.league for run in training.runs])
             self.start_from_init()
 
@@ -205,10 +205,12 @@ class TrainingSession:
     def _record_network(self, members: Sequence[Member]) -> None:
         """Write the network's size and backend to the runs and to the status."""
         network, path = count_network(self.learner), self.announced
+        hint = belief_hint(self.plan.rules, self.plan.heads) if path.algo == "gumbel" else ""
         for member in members:
             if network:
                 member.write_json(NETWORK, {**network.plain(), **path.plain()})
-            member.status.notes = (f"{path.line}; {network.line()}" if network else path.line,)
+            line = f"{path.line}; {network.line()}" if network else path.line
+            member.status.notes = (line, hint) if hint else (line,)
 
     def _with_lower_lr(
         self, run: Run, reason: str, resume: checkpoints.Checkpoint | None

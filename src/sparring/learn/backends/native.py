@@ -211,14 +211,19 @@ class NativeAutograd:
     def step(
         self, minibatch: Minibatch, hparams: Any, loss: Loss, process_group: ProcessGroup
     ) -> Metrics:
+        return self.step_on(minibatch.rows(), hparams, loss, process_group)
+
+    def step_on(
+        self, rows: Mapping[str, Tensor], hparams: Any, loss: Loss, process_group: ProcessGroup
+    ) -> Metrics:
         self.packed.grad.zero_()
         metrics: Mapping[str, Tensor] = {}
         total = torch.zeros(())
-        if process_group.size == 1 or len(minibatch.picked):
-            total, metrics = loss(minibatch.rows(), hparams)
+        if process_group.size == 1 or len(rows["obs"]):
+            total, metrics = loss(rows, hparams)
             total.backward()  # type: ignore[no-untyped-call]
         if process_group.size > 1:
-            total, metrics = self._averaged(total, metrics, len(minibatch.picked), process_group)
+            total, metrics = self._averaged(total, metrics, len(rows["obs"]), process_group)
         self.adam.lr, norm, value = hparams.lr, math.nan, float(total.detach())
         if math.isfinite(value):
             norm = self.adam.clip_and_step(hparams.max_grad_norm)

@@ -20,7 +20,6 @@ from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
 from sparring.learn.opponents import UNKNOWN, OpponentsTerm, next_actions
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
-from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import (
     HIDDEN,
     MAX_SCALED_RETURN,
@@ -267,14 +266,13 @@ class FusedKLPenalty:
         self.term, self.rollout, self.bf16 = term, rollout, bf16
         device = rollout.obs.device
         term.net.to(device)
-        room = torch.zeros(
-            rollout.places, rollout.rules.actions, dtype=torch.float16, device=device
-        )
+        width = term.net.heads[POLICY]
+        room = torch.zeros(rollout.places, width, dtype=term.dtype, device=device)
         self.by_place: Mapping[str, Tensor] = {REFERENCE: room}
         self._compute(slice(0, min(AT_ONCE, rollout.places)))  # warm up before any capture
 
     def fill(self) -> None:
-        """Compute log-probabilities of every place."""
+        """Compute the column of every place."""
         for at in range(0, self.rollout.places, AT_ONCE):
             self._compute(slice(at, min(at + AT_ONCE, self.rollout.places)))
 
@@ -286,6 +284,6 @@ class FusedKLPenalty:
         with torch.autocast(
             obs.device.type, torch.bfloat16, enabled=self.bf16, cache_enabled=False
         ):
-            logits = self.term.net(obs)[POLICY]
-        log_probs = masked_log_probs(logits, mask_of(legal, self.rollout.rules))
-        self.by_place[REFERENCE][places].copy_(log_probs)
+            head = self.term.net(obs)[POLICY]
+        stored = self.term.stored(head, mask_of(legal, self.rollout.rules))
+        self.by_place[REFERENCE][places].copy_(stored)

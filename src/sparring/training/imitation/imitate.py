@@ -19,7 +19,7 @@ from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.learn.demonstrations import Decisions
 from sparring.learn.head_terms import KLPenalty
-from sparring.learn.imitation import BehaviorCloning, ImitationProgress
+from sparring.learn.imitation import ACCURACY, ERROR, BehaviorCloning, ImitationProgress
 from sparring.learn.learner import Learner
 from sparring.learn.members import TurnTaking
 from sparring.learn.plan import Plan, PPOHparams
@@ -31,13 +31,20 @@ from sparring.schedule import Moment, Schedule
 from sparring.store.folders import IMITATED_POLICY
 from sparring.store.policies import load_policy, save_policy
 from sparring.training.display.lines import clock, count
-from sparring.training.imitation.making import Sources, make_decisions, read_sources, tasks_of
+from sparring.training.imitation.making import (
+    Sources,
+    check_distribution,
+    make_decisions,
+    read_sources,
+    tasks_of,
+)
 from sparring.training.imitation.positions import Pay
 from sparring.training.member import Member
 from sparring.training.planning.training import RunPlan
 from sparring.training.records.run import Run
 
 LINE_EVERY_S = 10.0
+DISTRIBUTION = "distribution"
 IMITATED = "imitated"
 """The event of it."""
 BOT_SEED_SALT = 0x7EAC
@@ -105,8 +112,11 @@ class ImitationDisplay:
 def progress_text(standing: ImitationProgress) -> str:
     parts = [f"{count(standing.seen / max(standing.seconds, 1e-9))} positions/s"]
     parts.append(f"loss {standing.moves:.3f}")
-    if standing.measured:
-        parts.append(f"{standing.measured['accuracy']:.1%} of held-out moves")
+    if ACCURACY in standing.measured:
+        parts.append(f"{standing.measured[ACCURACY]:.1%} of held-out moves")
+    elif standing.measured:
+        parts.append(f"held-out loss {standing.measured['cross_entropy']:.3f}")
+        parts.append(f"error {standing.measured[ERROR]:.3f}")
     return ", ".join(parts)
 
 
@@ -138,12 +148,25 @@ def check_same_imitation(plan: Plan) -> None:
             raise ConfigError("imitate: all members imitate alike; leave ppo.gamma in --vary out")
 
 
+def check_sources(plan: Plan, wanted: RunPlan) -> Sources:
+    """Find what --imitate names; refuse what is nothing, or has no distribution to imitate."""
+    sources = read_sources(plan.rules, wanted.imitate)
+    if wanted.imitation.targets == DISTRIBUTION and wanted.imitate:
+        check_distribution(plan.rules, sources, plan.net)
+    return sources
+
+
 def read_decisions(
     plan: Plan, wanted: RunPlan, progress: ImitationDisplay
 ) -> tuple[Sources, Decisions]:
     rules = plan.rules
-    sources = read_sources(rules, wanted.imitate)
-    tasks = tasks_of(sources, wanted.imitation.games, derive_seed(plan.seed, BOT_SEED_SALT))
+    sources = check_sources(plan, wanted)
+    tasks = tasks_of(
+        sources,
+        wanted.imitation.games,
+        derive_seed(plan.seed, BOT_SEED_SALT),
+        distribution=wanted.imitation.targets == DISTRIBUTION,
+    )
     decisions = make_decisions(
         rules, reward_settings(plan, rules), tasks, threads=plan.threads, tell=progress.read
     )

@@ -8,31 +8,38 @@ import glob
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparring.errors import ConfigError, SparringError, suggestion
 from sparring.games.demonstrations import Demonstration, file_kinds, read_demonstrations
-from sparring.games.recorded import Replay
+from sparring.games.recorded import Replay, to_plain_actions
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
-from sparring.learn.demonstrations import Decisions, joined
+from sparring.learn.demonstrations import Decisions, joined, unpacked
 from sparring.machine import cores, format_bytes, free_memory
 from sparring.messages import Message
 from sparring.processes import Child, Parent, ProcessEndedError
+from sparring.schedule import Schedule
 from sparring.store.lookup import has_policy, locate, split_style
 from sparring.training.imitation.positions import Pay, decisions_of, plain_rules
+
+if TYPE_CHECKING:
+    from sparring.config import NetConfig
+    from sparring.nets.policy import Policy
 
 MAGIC = "*?["
 OPENING = 4
 """Most steps at the beginning that lots decide, where nothing else makes two games differ."""
 SHARE = 0.5
 """Of the memory that is free, so much may be taken."""
+AT_ONCE = 4096
+"""Decisions of a pass of the policy that is imitated."""
 TASK = 32
 """Games or files of a task."""
 POLICY_TASK = 1024
@@ -127,15 +134,17 @@ def bot_game(rules: Rules, bot: str, seed: int, number: int) -> Demonstration:
     actions: list[Any] = []
     while not state.over:
         by_lot = len(actions) < lots
-        moves = []
+        moves: list[Any] = []
         for row in range(rules.rows):
             if state.native.seat(row) < 0:
-                moves.append(0)
+                moves.append(np.zeros(rules.box, np.float32) if rules.box else 0)
+            elif by_lot and rules.box:
+                moves.append(rng.uniform(-1, 1, rules.box).astype(np.float32))
             elif by_lot:
-                moves.append(int(rng.choice(state.legal(row))))
+                moves.append(rng.choice(state.legal(row)))
             else:
-                moves.append(int(state.ask(bot, row)))
-        actions.append(tuple(moves))
+                moves.append(state.ask(bot, row))
+        actions.append(to_plain_actions(plain, moves))
         state.apply(moves[0] if rules.rows == 1 else np.array(moves))
     played = (bot,) * rules.seats
     replay = Replay(plain, seed, played, tuple(actions), tuple(state.scores), state.end, number)
@@ -172,12 +181,17 @@ class Task:
     files: Sequence[str] = ()
     bot: str = ""
     policy: str = ""
+    distribution: bool = False
+    """Whether what the policy says is recorded, too."""
     seed: int = 0
     numbers: Sequence[int] = ()
 
 
-def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
-    """Share out the work, whoever does it. games: that bots play."""
+def tasks_of(sources: Sources, games: int, seed: int, *, distribution: bool = False) -> list[Task]:
+    """Share out the work, whoever does it.
+
+    games: that bots and policies play. distribution: of policies is recorded.
+    """
     files = [str(path) for path in sources.files]
     tasks = [Task(files[at : at + TASK]) for at in range(0, len(files), TASK)]
     players = [*sources.bots, *sources.policies]
@@ -187,7 +201,7 @@ def tasks_of(sources: Sources, games: int, seed: int) -> list[Task]:
         named = {"bot" if is_bot else "policy": player}
         size = TASK if is_bot else POLICY_TASK
         tasks += [
-            Task(**named, seed=seed, numbers=[*numbers[at : at + size]])
+            Task(**named, distribution=distribution, seed=seed, numbers=[*numbers[at : at + size]])
             for at in range(0, len(numbers), size)
         ]
     return tasks
@@ -199,7 +213,54 @@ def done(rules: Rules, pay: Pay, task: Task) -> Decisions | None:
     for demonstration in demonstrations(rules, task):
         if demonstration.replay.actions:
             parts.append(decisions_of(rules, demonstration, pay, len(parts)))
-    return joined(parts) if parts else None
+    made = joined(parts) if parts else None
+    return with_target(rules, made, task.policy) if made and task.distribution else made
+
+
+def with_target(rules: Rules, made: Decisions, name: str) -> Decisions:
+    """Add what a policy says about its decisions."""
+    from sparring.learn.head_terms import KLPenalty
+
+    term = KLPenalty(distribution_of(rules, name).net, Schedule.constant(1.0))
+    mask = unpacked(made.legal, rules.actions)
+    parts = range(0, len(made), AT_ONCE)
+    target = [
+        term.look(made.obs[at : at + AT_ONCE], mask[at : at + AT_ONCE]).numpy() for at in parts
+    ]
+    return replace(made, target=np.concatenate(target))
+
+
+def distribution_of(rules: Rules, name: str) -> Policy:
+    """Return the policy of a name; refuse one that does not act by its network's distribution."""
+    from sparring.league.seating import load_player
+    from sparring.nets.policy import Policy
+
+    policy = load_player(name, rules)
+    draws = isinstance(policy, Policy) and not (policy.greedy or policy.budget)
+    if not isinstance(policy, Policy) or not draws or policy.net.config.memory:
+        raise ConfigError(
+            f"imitation.targets distribution: {name} does not draw its actions from a distribution "
+            "that a network computes from the observation; leave imitation.targets out"
+        )
+    return policy
+
+
+def check_distribution(rules: Rules, sources: Sources, net: NetConfig) -> None:
+    """Raise if a source has no distribution that a network could learn."""
+    if sources.bots or sources.files:
+        raise ConfigError(
+            f"imitation.targets distribution: {[*sources.bots, *map(str, sources.files)][0]} has "
+            "actions alone; imitate runs and policies, or leave imitation.targets out"
+        )
+    for name in sources.policies:
+        squash = distribution_of(rules, name).net.config.squash
+        if rules.box and squash != net.squash:
+            wanted = "--net.squash" if squash else "--net.no-squash"
+            raise ConfigError(
+                f"imitation.targets distribution: {name} {'squashes' if squash else 'clips'} its "
+                f"actions, and this run's network does not; set {wanted}, or leave "
+                "imitation.targets out"
+            )
 
 
 def demonstrations(rules: Rules, task: Task) -> Iterator[Demonstration]:

@@ -78,6 +78,7 @@ def decisions_of(
         walk.action[:rows][chosen],
         returns,
         np.full(len(returns), number, np.int32),
+        np.empty((len(returns), 0), np.float16),
     )
 
 
@@ -96,7 +97,8 @@ class Walk:
         most = len(replay.actions) * rules.rows
         self.obs = np.zeros((most, rules.obs_bytes), np.uint8)
         self.mask = np.zeros((most, rules.actions), np.uint8)
-        self.action = np.zeros(most, np.int32)
+        box = (rules.box,) if rules.box else ()
+        self.action = np.zeros((most, *box), np.float32 if box else np.int32)
         self.seat = np.full(most, -1, np.int8)
         self.role = np.zeros(most, np.int8)
         self.policy = np.full(most, -1, np.int16)
@@ -121,13 +123,14 @@ class Walk:
         native = state.native
         seats = [native.seat(row) for row in range(rules.rows)]
         legal = [state.legal(row) if seat >= 0 else [] for row, seat in enumerate(seats)]
-        forced = rules.skip_forced and self.steps > 0
+        forced = rules.skip_forced and self.steps > 0 and not rules.box
         forced = forced and all(len(legal[row]) == 1 for row, seat in enumerate(seats) if seat >= 0)
         if not forced:
             for row, seat in enumerate(seats):
                 if seat >= 0:
                     self.see(self.rows + row, row, seat, legal[row], by_lot=self.lots(number))
-                    self.action[self.rows + row] = moves[row]
+                    taken = np.clip(moves[row], -1, 1) if rules.box else moves[row]
+                    self.action[self.rows + row] = taken  # a game clips what is out of bounds
             self.steps += 1
         try:
             state.apply(moves[0] if rules.rows == 1 else np.array(moves))
