@@ -255,7 +255,7 @@ def check_distribution(rules: Rules, sources: Sources, net: NetConfig) -> None:
     for name in sources.policies:
         squash = distribution_of(rules, name).net.config.squash
         if rules.box and squash != net.squash:
-            wanted = "--net.squash" if squash else "--no-net.squash"
+            wanted = "--net.squash" if squash else "--net.no-squash"
             raise ConfigError(
                 f"imitation.targets distribution: {name} {'squashes' if squash else 'clips'} its "
                 f"actions, and this run's network does not; set {wanted}, or leave "
