@@ -29,6 +29,7 @@ from sparring.capabilities.table import (
     FeatureSpec,
 )
 from sparring.config import NetConfig
+from sparring.config.synonyms import LIKE
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
@@ -128,14 +129,18 @@ class Combination:
         return lacking_network(one, ability, unfit)
 
     def _instead(self, wanted: FeatureRequest) -> Iterator[str]:
-        """Yield options that replace the learner by one that works."""
+        """Yield options that replace the learner by one that works; of several alike the first."""
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
         by_role = HIERARCHY in self.asked and wanted is not self.asked[HIERARCHY]
         if by_role and replace(self, learner="ppo", asked=asked)._combines():
             yield f"leave {HIERARCHY} out"
         means = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
         for name, choice in LEARNERS.items():
-            if choice.typed and self._learned_by(means.get(name, name))._combines():
+            if (
+                choice.typed
+                and name not in LIKE
+                and self._learned_by(means.get(name, name))._combines()
+            ):
                 yield f"use {choice.typed}"
 
     def _learned_by(self, learner: str) -> Combination:

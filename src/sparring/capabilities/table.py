@@ -87,6 +87,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
         "trunk": Ability("one trunk for policy and value", "set --net.shared"),
         "critic": Ability("a critic that sees what is hidden", "add --net.critic full"),
+        "quantiles": Ability("a network with a head for quantiles", "set --net.kind mlp"),
         "squash": Ability("squashed actions", "set --net.squash"),
         "predicted spread": Ability(
             "a standard deviation that the network predicts", "set --net.std predicted"
@@ -138,12 +139,20 @@ LEARNERS: Mapping[str, Component] = {
         | {"pixels"},
         "--algo dqn",
     ),
+    "qrdqn": Component(
+        "algo qrdqn",
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average"}),
+        "--algo qrdqn",
+        feature="algo qrdqn",
+    ),
     "pqn": Component(
         "dqn.mode rollouts",
         frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"}),
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
+    "redq": Component("algo redq", EVERY_LEARNER, "--algo redq"),
+    "td3": Component("algo td3", EVERY_LEARNER - {"discrete"}, "--algo td3", feature="algo td3"),
     "gumbel": Component(
         "algo gumbel",
         frozenset({"discrete", "mirror", "population", "terms", "average"}),
@@ -157,7 +166,9 @@ LEARNERS: Mapping[str, Component] = {
 NETWORKS: Mapping[str, Component] = {
     "mlp": Component(
         "net.kind mlp",
-        frozenset({"layers", "norm", "normalize", "inputs", "memory", "cell", "hidden"}),
+        frozenset(
+            {"layers", "norm", "normalize", "inputs", "memory", "cell", "hidden", "quantiles"}
+        ),
     ),
     "residual": Component("net.kind residual", frozenset()),
     "attention": Component("net.kind attention", frozenset({"tokens", "hidden"})),
@@ -169,7 +180,7 @@ NETWORKS: Mapping[str, Component] = {
 spread with the settings of that name."""
 
 HOST = frozenset(
-    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts"}
+    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts", "host updates"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
     | {"past selves by role", "playouts in worlds", "replay", "replay in hindsight"}
     | {"tree search", "win bonus"}
@@ -237,6 +248,8 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}
     ),
     "algo gumbel": FeatureSpec({GAME: ("repeats",), PLACE: ("tree search",)}),
+    "algo qrdqn": FeatureSpec({NETWORK: ("quantiles",), PLACE: ("host updates",)}),
+    "algo td3": FeatureSpec({NETWORK: ("squash",), PLACE: ("host updates",)}),
     "playouts in worlds": FeatureSpec({PLACE: ("playouts in worlds",)}),
     **dict.fromkeys(OF_WORLDS, FeatureSpec({GAME: ("hides",)})),
     "gumbel.c_scale": FeatureSpec({GAME: ("open",)}),
@@ -251,6 +264,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "squashed actions": FeatureSpec({NETWORK: ("squash", "predicted spread")}),
     "collect.mirror": FeatureSpec({LEARNER: ("mirror",), GAME: ("mirror",)}),
     "collect.groups": FeatureSpec({LEARNER: ("groups",)}),
+    "sac.critics": FeatureSpec({PLACE: ("host updates",)}),
     "sac.critic_norm": FeatureSpec({PASSES: ("critic norm",)}),
     "average": FeatureSpec({LEARNER: ("average",)}),
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),

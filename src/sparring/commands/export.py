@@ -159,7 +159,8 @@ def how_to_choose(policy: Policy) -> str:
     if not policy.rules.box:
         return "Mask illegal actions before choosing: the logits are those of all actions."
     bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
-    return f"The first {policy.rules.box} numbers are means: {bounds}. Log-spreads follow."
+    others = "The others are not used" if policy.is_greedy else "Log-spreads follow"
+    return f"The first {policy.rules.box} numbers are means: {bounds}. {others}."
 
 
 def require_extra() -> None:

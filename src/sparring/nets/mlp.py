@@ -19,6 +19,7 @@ from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
 from sparring.nets.net import (
     AUXILIARY_HEADS,
     POLICY,
+    QUANTILES,
     SCORE,
     VALUE,
     WDL,
@@ -127,7 +128,7 @@ class Perceptron(LinearNet):
         self.head_layers: dict[str, str] = {}
         """Module of the layers between a head and its tower, for heads that have such layers."""
         for layers, widths, readers in (
-            ("policy_layers", config.policy_hidden, (POLICY,)),
+            ("policy_layers", config.policy_hidden, (POLICY, QUANTILES)),
             ("value_layers", config.value_hidden, (VALUE, WDL, SCORE)),
         ):
             heads = [name for name in readers if name in self.heads]
@@ -171,12 +172,16 @@ class Perceptron(LinearNet):
 
 
 def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, int]:
-    """Return the tower of each head: one for all, or one each; auxiliary heads read the value's."""
+    """Return the tower of each head: one for all, or one each.
+
+    Auxiliary heads read the value's, quantiles the policy's.
+    """
     if config.shared:
         return dict.fromkeys(heads, 0)
-    main = [name for name in heads if name not in AUXILIARY_HEADS]
+    main = [name for name in heads if name not in (*AUXILIARY_HEADS, QUANTILES)]
     auxiliary = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
-    return {name: main.index(name) if name in main else auxiliary for name in heads}
+    towers = {name: main.index(name) if name in main else auxiliary for name in heads}
+    return towers | ({QUANTILES: main.index(POLICY)} if QUANTILES in heads else {})
 
 
 @torch.no_grad()

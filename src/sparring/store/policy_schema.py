@@ -95,6 +95,7 @@ POLICY_SCHEMA = object_with(
         "by_value": boolean,
         "dueling": boolean,
         "values": boolean,
+        "deterministic": boolean,
         "update": integer(),
         "decisions": integer(),
         "seconds": number,

@@ -73,10 +73,10 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
         name = f"{BY_TORCH} {BF16 if rounded else FLOAT32}"
         return ComputePath(network, name, why, torch_speed(algo, net, arithmetic))
     name = f"{NATIVE} {arithmetic}"
-    if algo == "sac" and plan.settings[0].critic_norm:
+    if getattr(plan.settings[0], "critic_norm", False):
         why = feature_unsupported_reason("native", "sac.critic_norm")
         return ComputePath(network, f"{name}, critics by torch", why)
-    if algo == "gumbel" or (algo == "sac" and not plan.rules.box):
+    if algo in ("gumbel", "qrdqn", "redq", "td3") or (algo == "sac" and not plan.rules.box):
         return ComputePath(network, f"{name}, losses by torch")
     return ComputePath(network, name)
 
@@ -128,7 +128,7 @@ def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
 def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
     why = why_captured(plan, net)
     name = f"{CAPTURED if why else KERNELS} {BF16 if plan.collect.bf16 else FLOAT32}"
-    if algo == "sac":
+    if algo in ("sac", "redq"):
         name = f"{name}, critics by captured graph"
     if plan.games_on == CPU:
         name, why = f"{name}, games on the CPU", why or "pool is cpu"
@@ -176,7 +176,12 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
     inputs = Inputs(rules_read(plan.rules, net), 0 if state else plan.memory, net.inputs)
     numbers = len(inputs.features if inputs.used_features is None else inputs.used_features)
     cell = (net.memory_width,) if state else ()
-    widths = numbers, *net.hidden, *cell, sum(head_widths(plan.rules, plan.heads).values())
+    widths = (
+        numbers,
+        *net.hidden,
+        *cell,
+        sum(head_widths(plan.rules, plan.heads, plan.quantiles).values()),
+    )
     return f"{'recurrent ' * state}perceptron {'-'.join(map(str, widths))}"
 
 
