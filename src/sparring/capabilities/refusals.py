@@ -35,7 +35,7 @@ from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
-from sparring.pools.custom.cache import is_custom
+from sparring.pools.custom.cache import is_custom, pixels_of
 
 HIERARCHY = "hierarchy.on"
 """The feature that turns PPO into another learner."""
@@ -43,7 +43,10 @@ MULTIPLE = 8
 """Tensor cores need widths that are multiples of it."""
 ACTIVATIONS = ("relu", "tanh")
 """Activations of the learner's kernels."""
-KINDS = {"mlp": "perceptron", "residual": "convolutions", "attention": "attention"}
+KINDS = {
+    **{"mlp": "perceptron", "residual": "convolutions", "attention": "attention"},
+    **dict.fromkeys(("nature", "impala"), "pixels"),
+}
 """Ability that each net.kind needs of passes."""
 
 
@@ -334,6 +337,7 @@ def game_offers(rules: Rules) -> frozenset[str]:
         "mirror": rules.mirror is not None,
         "hidden": not is_custom(rules) and hidden_of(rules) is not None,
         "board": len(rules.board) == 2,
+        "pixels": pixels_of(rules) is not None,
         "entities": not is_custom(rules)
         and game_module(rules.name, "entities") is not None
         and not rules.box,

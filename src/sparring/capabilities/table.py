@@ -60,6 +60,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "terms": Ability("a learner whose loss takes further terms"),
         "magnet": Ability("a learner whose policy follows a magnet"),
         "average": Ability("a learner that averages its weights"),
+        "pixels": Ability("a learner of convolutions over pixels"),
         "critic": Ability("a learner with a critic that sees what is hidden"),
         "seeing": Ability("a learner whose rows may hold what is hidden"),
         "records": Ability("a learner that imitates demonstrations"),
@@ -80,6 +81,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "normalize": Ability("a network that normalizes", "set --net.kind mlp"),
         "inputs": Ability("a network with selectable inputs", "set --net.kind mlp"),
         "memory": Ability("a network with memory", "set --net.kind mlp"),
+        "cell": Ability("a network that may be recurrent", "set --net.kind mlp"),
         "state": Ability("a recurrent memory", "add --net.memory gru"),
         "frames": Ability("a memory of stacked observations", "add --net.memory stack"),
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
@@ -98,6 +100,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "mirror": Ability("a game that declares a mirror image"),
         "hidden": Ability("a game that provides hidden information"),
         "board": Ability("a game with a board"),
+        "pixels": Ability("a game whose observations are pixels"),
         "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a bundled game"),
@@ -122,17 +125,18 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet", "critic", "seeing"},
+        | {"magnet", "critic", "pixels", "seeing"},
         "--algo ppo",
     ),
     "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
-        | {"population", "magnet", "average"},
+        | {"population", "magnet", "average", "pixels"},
     ),
     "dqn": Component(
         "algo dqn",
-        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"})
+        | {"pixels"},
         "--algo dqn",
     ),
     "qrdqn": Component(
@@ -143,7 +147,7 @@ LEARNERS: Mapping[str, Component] = {
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "groups", "population", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"}),
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
@@ -155,15 +159,21 @@ LEARNERS: Mapping[str, Component] = {
         "--algo gumbel",
         feature="algo gumbel",
     ),
-    "own": Component("a custom learner", EVERY_LEARNER - {"average"} | {"sequences", "hindsight"}),
+    "own": Component(
+        "a custom learner", EVERY_LEARNER - {"average"} | {"sequences", "hindsight", "pixels"}
+    ),
 }
 NETWORKS: Mapping[str, Component] = {
     "mlp": Component(
         "net.kind mlp",
-        frozenset({"layers", "norm", "normalize", "inputs", "memory", "hidden", "quantiles"}),
+        frozenset(
+            {"layers", "norm", "normalize", "inputs", "memory", "cell", "hidden", "quantiles"}
+        ),
     ),
     "residual": Component("net.kind residual", frozenset()),
     "attention": Component("net.kind attention", frozenset({"tokens", "hidden"})),
+    "nature": Component("net.kind nature", frozenset({"memory"})),
+    "impala": Component("net.kind impala", frozenset({"memory"})),
     "own": Component("a custom network", frozenset({"arguments", "hidden", "inputs"})),
 }
 """By net.kind. `layers`: where net.shared is on. State and frames come with net.memory, squash and
@@ -193,7 +203,15 @@ PLACES: Mapping[str, Component] = {
 
 EVERY_NETWORK = frozenset(
     {"attention", "board memory", "convolutions", "critic norm", "heads", "layer norm", "memory"}
-    | {"odd widths", "other modules", "perceptron", "policy layers", "recurrent states", "silu"}
+    | {
+        "odd widths",
+        "other modules",
+        "perceptron",
+        "pixels",
+        "policy layers",
+        "recurrent states",
+        "silu",
+    }
     | {"value layers"}
 )
 PASSES_OF: Mapping[str, Component] = {
@@ -290,6 +308,10 @@ FEATURES: Mapping[str, FeatureSpec] = {
     ),
     "net.kind residual": FeatureSpec({GAME: ("board",)}),
     "net.kind attention": FeatureSpec({GAME: ("entities",)}),
+    **dict.fromkeys(
+        ("net.kind nature", "net.kind impala"),
+        FeatureSpec({LEARNER: ("pixels",), GAME: ("pixels",)}),
+    ),
     "net.memory": FeatureSpec(
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {
@@ -298,7 +320,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         },
     ),
     "net.memory gru": FeatureSpec(
-        {LEARNER: ("sequences",), NETWORK: ("trunk",), PASSES: ("recurrent states",)},
+        {LEARNER: ("sequences",), NETWORK: ("cell", "trunk"), PASSES: ("recurrent states",)},
         {
             **dict.fromkeys(
                 ("net.policy_hidden", "net.value_hidden"),

@@ -35,32 +35,17 @@ NATIVE_ACTIVATIONS = tuple(ACTIVATIONS)
 """In the order of the enumeration in csrc/nets."""
 
 
-class LinearNet(Net):
-    """A first layer, linear layers behind it, and linear heads."""
+class LinearHeads(Net):
+    """A network whose heads are linear. A std shared by all rows is the policy head's bias."""
 
-    first: FirstLayer
     head_mask: Tensor
 
-    @property
-    def normalizer(self) -> Normalizer | None:
-        return self.first.normalizer
-
-    def update_normalizer(self, obs: Tensor) -> None:
-        self.first.update_normalizer(obs)
-
-    def make_activation(self) -> nn.Module:
-        if self.config.activation == "tanh":
-            return Tanh(self.first.native, fast=self.config.sparse)
-        return ACTIVATIONS[self.config.activation]()
-
-    def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
-        """Initialize the first layer, which reads `inputs`, and linear layers orthogonally."""
-        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
-        initialize_used_rows(self.first.weight, inputs, gain)
-        for module in (module for stack in stacks for module in stack.modules()):
-            if isinstance(module, nn.Linear):
-                orthogonal_(module.weight, gain)
-                nn.init.zeros_(module.bias)
+    def make_heads(self, rules: Rules, *widths: int) -> None:
+        """Make heads that read layers of these widths, one for each head or one for all."""
+        each = widths * len(self.heads) if len(widths) == 1 else widths
+        for (name, numbers), width in zip(self.heads.items(), each, strict=True):
+            self.add_module(f"{name}_head", nn.Linear(width, numbers))
+        self.register_buffer("head_mask", head_mask(rules, self.config), persistent=False)
 
     def initialize_heads(self) -> None:
         """Initialize heads: a policy that is nearly equal for all rows, and the value 0."""
@@ -84,8 +69,35 @@ class LinearNet(Net):
         return output.squeeze(-1) if name == VALUE else output
 
 
+class LinearNet(LinearHeads):
+    """A first layer, linear layers behind it, and linear heads."""
+
+    first: FirstLayer
+
+    @property
+    def normalizer(self) -> Normalizer | None:
+        return self.first.normalizer
+
+    def update_normalizer(self, obs: Tensor) -> None:
+        self.first.update_normalizer(obs)
+
+    def make_activation(self) -> nn.Module:
+        if self.config.activation == "tanh":
+            return Tanh(self.first.native, fast=self.config.sparse)
+        return ACTIVATIONS[self.config.activation]()
+
+    def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
+        """Initialize the first layer, which reads `inputs`, and linear layers orthogonally."""
+        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
+        initialize_used_rows(self.first.weight, inputs, gain)
+        for module in (module for stack in stacks for module in stack.modules()):
+            if isinstance(module, nn.Linear):
+                orthogonal_(module.weight, gain)
+                nn.init.zeros_(module.bias)
+
+
 class Perceptron(LinearNet):
-    """Linear layers over all features. A std shared by all rows is the policy head's bias."""
+    """Linear layers over all features."""
 
     def __init__(
         self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
@@ -125,10 +137,8 @@ class Perceptron(LinearNet):
                 self.add_module(layers, stack)
                 self.head_layers |= dict.fromkeys(heads, layers)
         last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
-        for name, width in self.heads.items():
-            input_width = last.get(self.head_layers.get(name, ""), config.hidden)[-1]
-            self.add_module(f"{name}_head", nn.Linear(input_width, width))
-        self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
+        read = [last.get(self.head_layers.get(name, ""), config.hidden)[-1] for name in self.heads]
+        self.make_heads(rules, *read)
         self.initialize_layers(
             self.inputs,
             [self.towers, *map(self.get_submodule, dict.fromkeys(self.head_layers.values()))],

@@ -32,7 +32,7 @@ from sparring.learn.memory import memory_line
 from sparring.learn.plan import Plan
 from sparring.machine import UNCHECKED_BYTES, format_bytes, free_memory
 from sparring.nets.critics import CRITICS, Critics
-from sparring.nets.inputs import Inputs, memory_bytes_of
+from sparring.nets.inputs import Inputs, frame_bytes, memory_bytes_of
 from sparring.nets.sizes import num_parameters
 from sparring.output_files import check_folder
 from sparring.pools.limits import MAX_MEMORY
@@ -198,10 +198,10 @@ def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
     for role, net in nets.items():
         if memory_bytes_of(rules, net) > MAX_MEMORY:
             where = f"roles {role}.net" if role else "net"
-            most = MAX_MEMORY // (4 * len(rules.features)) + 1
+            each = frame_bytes(rules, net)
             raise ConfigError(
-                f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
-                f"which at most {most} frames are remembered"
+                f"{where}.frames {net.frames}: an observation of {rules.name} takes {each} bytes, "
+                f"of which at most {MAX_MEMORY // each + 1} frames are remembered"
             )
     heads = config.heads
     if heads.blend and heads.wdl == Schedule.constant(0.0):

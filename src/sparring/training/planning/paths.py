@@ -19,6 +19,7 @@ from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.trace import perceptron_config, trace_perceptron
+from sparring.pools.custom.cache import pixels_of
 from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.custom import made_custom
 
@@ -101,8 +102,10 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
 
 def has_convolutions(plan: Plan, net: NetConfig) -> bool:
     """Whether most of a network's work is torch's convolutions."""
-    return net.kind == "residual" or (
-        is_factory(net.kind) and made_custom(plan.rules, net).has_convolutions
+    return (
+        net.kind == "residual"
+        or net.reads_pixels
+        or (is_factory(net.kind) and made_custom(plan.rules, net).has_convolutions)
     )
 
 
@@ -165,6 +168,10 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
         return f"residual net of {several(net.blocks, 'block')} with {net.channels} channels"
     if net.kind == "attention":
         return f"attention net of {several(net.token_layers, 'layer')} with width {net.token_width}"
+    if net.reads_pixels and (pixels := pixels_of(plan.rules)):
+        frames = f", {net.frames} frames" if net.memory else ""
+        shape = " x ".join(map(str, (*pixels.size, pixels.channels)))
+        return f"{net.kind} net over {shape} pixels{frames}"
     state = net.recurrent
     inputs = Inputs(rules_read(plan.rules, net), 0 if state else plan.memory, net.inputs)
     numbers = len(inputs.features if inputs.used_features is None else inputs.used_features)

@@ -30,6 +30,8 @@ from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.league.custom_env import CUSTOM_ENV_GAMES
+from sparring.nets.pixels import NATURE_LEAST
+from sparring.pools.custom.cache import pixels_of
 from sparring.pools.custom.make import DEFAULT_GAMES, EnvInfo, env_info
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
@@ -84,6 +86,8 @@ OWN_ALGOS: dict[str, dict[str, Any]] = {
 }
 """What suits environments of somebody else's better than the defaults, by algorithm."""
 
+PIXEL_ALGOS = ("ppo", "dqn")
+"""Algorithms that learn from pixels with convolutions."""
 SETTINGS: dict[str, Any] = {"qrdqn": QRDQNConfig, "redq": REDQConfig, "td3": TD3Config}
 """Of algorithms that are like others: what suits those suits them too, unless tables say more."""
 OWN_EVALUATION = 32
@@ -114,7 +118,8 @@ def presets_of(
             "collect": {"games": facts.games or DEFAULT_GAMES},
             "eval": {"games": OWN_EVALUATION, "final_games": CUSTOM_ENV_GAMES},
         }
-        for table in (games, *of_kind(OWN_ALGOS, kind), *boxes):
+        pixels = {"net": {"kind": pixel_kind(facts.rules)}} if kind in PIXEL_ALGOS else {}
+        for table in (games, *of_kind(OWN_ALGOS, kind), *boxes, pixels):
             yield "your own environment", own_of(table, algo, mode)
         return
     own = game_module(game, "preset")
@@ -137,6 +142,13 @@ def presets_of(
         tables += [(f"preset {game} by role on GPUs", getattr(own, "GPU_HIERARCHY", {}))]
     for where, table in tables:
         yield where, own_of(table, algo, mode)
+
+
+def pixel_kind(rules: Rules) -> str:
+    """Return the kind of network that suits an environment's observations."""
+    if (pixels := pixels_of(rules)) is None:
+        return "mlp"
+    return "nature" if min(pixels.size) >= NATURE_LEAST else "impala"
 
 
 def kind_of(algo: str, mode: str) -> str:
