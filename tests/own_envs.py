@@ -338,3 +338,39 @@ def make_trouble() -> Any:
 
 
 make_lambda = partial(Cards, None)
+
+
+class Screen(gymnasium.Env[Any, Any]):
+    """Noise as pixels, of a shape; ends or is cut after some steps, by the seed alone."""
+
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, *shape: int) -> None:
+        self.observation_space = spaces.Box(0, 255, shape, np.uint8)
+        self.left, self.cut = 0, False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.left, self.cut = int(self.np_random.integers(1, 8)), bool(self.np_random.integers(2))
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.left -= 1
+        over = not self.left
+        return self._seen(), float(action == 1), over and not self.cut, over and self.cut, {}
+
+    def _seen(self) -> Any:
+        shape = self.observation_space.shape
+        return self.np_random.integers(0, 256, shape, np.uint8)
+
+
+def make_screen() -> Screen:
+    """Pixels that the nature network reads."""
+    return Screen(36, 40, 1)
+
+
+def make_small_screen() -> Screen:
+    """Pixels that are too few for it."""
+    return Screen(3, 10, 12)

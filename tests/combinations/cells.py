@@ -118,6 +118,12 @@ LEARNERS = (
     ),
     Choice("own", {"algo": "learn.reinforce:make"}),
 )
+VARIANTS = (
+    ("dqn", Choice("qrdqn", {"algo": "qrdqn", "qrdqn": {"quantiles": 3}, **REPLAY})),
+    ("sac", Choice("redq", {"algo": "redq", "redq": {"critics": 3}, **REPLAY})),
+    ("sac", Choice("td3", {"algo": "td3", **REPLAY}, needing("box"))),
+)
+"""Learners that combine with what another one does, by its name."""
 PLACES = (
     Place("native", {"collect": {"cpu": "float32"}}),
     Place("torch", {"collect": {"cpu": "torch"}}),
@@ -187,7 +193,7 @@ PAIRED_WITH = ("mlp", "gru")
 """Networks with which pairs of features are tried."""
 LIKE_ANOTHER = ("torch", "workers")
 """FeatureTable that are planned as another one is: pairs are not tried in them."""
-REPLAYS = ("dqn", "sac")
+REPLAYS = ("dqn", "sac", "qrdqn", "redq", "td3")
 
 
 @dataclass(frozen=True)

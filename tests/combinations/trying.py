@@ -72,7 +72,7 @@ def settings_of(cell: Cell, game: Game) -> dict[str, Any]:
     for choice in (game, cell.learner, cell.place, cell.network, *cell.features):
         for key, value in choice.settings.items():
             add(found, *spelled(key, value, cell, game))
-    if cell.learner.name == "sac" and "box" in game.offers:
+    if cell.learner.name in ("sac", "redq", "td3") and "box" in game.offers:
         add(found, "net", {"std": "predicted", "squash": True})
     if "opponents" in found:
         found["opponents"] = ("self=1", *found["opponents"])

@@ -12,6 +12,8 @@ from sparring.config import TrainConfig
 from sparring.config.options import paths_of
 from sparring.config.synonyms import SYNONYMS, setting_named
 
+ALGORITHMS = "ppo, dqn, qrdqn, sac, redq, td3 or gumbel"
+
 
 @pytest.mark.parametrize(
     ("words", "hint"),
@@ -38,8 +40,8 @@ from sparring.config.synonyms import SYNONYMS, setting_named
             "--net.hidden: '256x' is not a whole number, such as 1000, 1_000 or 1e3; separate",
         ),
         ("--net.hidden 64,abc", "--net.hidden: 'abc' is not a whole number, such as"),
-        ("--algo PPO", "use a module:factory, ppo, dqn, sac or gumbel; did you mean 'ppo'?"),
-        ("--algo a2c", "algo 'a2c' is unknown; use a module:factory, ppo, dqn, sac or gumbel\n"),
+        ("--algo pp0", "sac, redq, td3 or gumbel; did you mean 'ppo'?"),
+        ("--algo a2c", f"algo 'a2c' is unknown; use a module:factory, {ALGORITHMS}\n"),
         ("--collect.games 12x", "--collect.games: '12x' is not a whole number"),
         ("--minutes", "--minutes needs a value"),
     ],

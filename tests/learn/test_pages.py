@@ -30,7 +30,9 @@ PAGES = {
     "ppo": "PPO",
     "dqn": "DQN",
     "pqn": "PQN",
+    "qrdqn": "QRDQN",
     "sac": "SAC",
+    "td3": "TD3",
     "gumbel": "Gumbel",
     "imitation": "BehaviorCloning",
 }

@@ -40,10 +40,11 @@ def make(
     net: NetConfig = ACTOR,
     seed: int = 1,
     bot: str = "weak",
+    cpu: str = "float32",
 ) -> SAC:
     rules = sparring.Rules(game)
     pool = Pool(rules, COLLECT.games, seed=seed, threads=1, lineups=[Lineup((0, bot))])
-    sac = SAC(pool, COLLECT, config, replay, net, seed=seed)
+    sac = SAC(pool, replace(COLLECT, cpu=cpu), config, replay, net, seed=seed)
     sac.experience.rounds = 3  # an update of a few decisions
     return sac
 

@@ -15,8 +15,11 @@ from sparring.config import (
     DQNConfig,
     GumbelConfig,
     PPOConfig,
+    QRDQNConfig,
+    REDQConfig,
     ReplayConfig,
     SACConfig,
+    TD3Config,
     TrainConfig,
 )
 from sparring.games.rules import Rules, game_names
@@ -37,6 +40,9 @@ USUAL: dict[str, Any] = {
     "ppo": PPOConfig(),
     "dqn": DQNConfig(),
     "sac": SACConfig(),
+    "qrdqn": QRDQNConfig(),
+    "redq": REDQConfig(),
+    "td3": TD3Config(),
     "gumbel": GumbelConfig(),
     "replay": ReplayConfig(),
 }
@@ -98,7 +104,12 @@ def test_the_command_line_goes_before_the_file_and_the_file_before_ppo(tmp_path:
 REFUSED = [
     ("dqn", "ppo.lr", 1e-3, "ppo.lr: of PPO; the algorithm is dqn, which has dqn.lr"),
     ("dqn", "ppo.clip", 0.1, "ppo.clip: of PPO; the algorithm is dqn, which has dqn.* and replay"),
-    ("ppo", "replay.ratio", 4, "replay.ratio: of DQN and SAC; the algorithm is ppo, which learns"),
+    (
+        "ppo",
+        "replay.ratio",
+        4,
+        "replay.ratio: of DQN, QRDQN, SAC, REDQ and TD3; the algorithm is ppo, which learns",
+    ),
     ("sac", "dqn.tau", 0.005, "dqn.tau: of DQN; the algorithm is sac, which has sac.tau"),  # usual
     ("ppo", "sac.lr", 1e-3, "sac.lr: of SAC; the algorithm is ppo, which has ppo.lr"),
     ("gumbel", "ppo.lr", 1e-3, "ppo.lr: of PPO; the algorithm is gumbel, which has gumbel.lr"),
@@ -139,7 +150,10 @@ def test_settings_of_another_algorithm_are_refused_however_they_are_given(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--dqn.mode rollouts --replay.ratio 2", "replay.ratio: of DQN and SAC; dqn.mode rollouts"),
+        (
+            "--dqn.mode rollouts --replay.ratio 2",
+            "replay.ratio: of DQN, QRDQN, SAC, REDQ and TD3; dqn.mode rollouts",
+        ),
         ("--dqn.mode rollouts --dqn.tau 1", "dqn.tau: of dqn.mode replay; the mode is rollouts"),
         ("--dqn.mode rollouts --dqn.no-double", "dqn.double: of dqn.mode replay; the mode is rol"),
     ],

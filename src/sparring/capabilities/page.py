@@ -33,6 +33,8 @@ stops with a line that names the feature, the missing ability and alternatives; 
 faster prints which backend it uses, and why.
 """
 YES, NO = "yes", "-"
+OWN = "custom environments"
+"""Who offers what no bundled game does."""
 EVERYTHING = {**FEATURES, **NET_SETTINGS}
 """All features that can be requested, including settings of networks."""
 
@@ -54,7 +56,7 @@ def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "\n## Games\n"
     yield from header(["feature", "needs", "games"])
     for name, ability in ABILITIES[GAME].items():
-        yield row([asked_by(GAME, name), ability.what, ", ".join(games[name])])
+        yield row([asked_by(GAME, name), ability.what, ", ".join(games[name]) or OWN])
     yield "\n## Places\n"
     yield "The first that offers all needed abilities is used.\n"
     yield from lacks(PLACE, PLACES)

@@ -29,12 +29,13 @@ from sparring.capabilities.table import (
     FeatureSpec,
 )
 from sparring.config import NetConfig
+from sparring.config.synonyms import LIKE
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
 from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
-from sparring.pools.custom.cache import is_custom
+from sparring.pools.custom.cache import is_custom, pixels_of
 
 HIERARCHY = "hierarchy.on"
 """The feature that turns PPO into another learner."""
@@ -42,7 +43,10 @@ MULTIPLE = 8
 """Tensor cores need widths that are multiples of it."""
 ACTIVATIONS = ("relu", "tanh")
 """Activations of the learner's kernels."""
-KINDS = {"mlp": "perceptron", "residual": "convolutions", "attention": "attention"}
+KINDS = {
+    **{"mlp": "perceptron", "residual": "convolutions", "attention": "attention"},
+    **dict.fromkeys(("nature", "impala"), "pixels"),
+}
 """Ability that each net.kind needs of passes."""
 
 
@@ -125,14 +129,18 @@ class Combination:
         return lacking_network(one, ability, unfit)
 
     def _instead(self, wanted: FeatureRequest) -> Iterator[str]:
-        """Yield options that replace the learner by one that works."""
+        """Yield options that replace the learner by one that works; of several alike the first."""
         asked = {name: one for name, one in self.asked.items() if name != HIERARCHY}
         by_role = HIERARCHY in self.asked and wanted is not self.asked[HIERARCHY]
         if by_role and replace(self, learner="ppo", asked=asked)._combines():
             yield f"leave {HIERARCHY} out"
         means = {"ppo": "ppo by role"} if HIERARCHY in self.asked else {}
         for name, choice in LEARNERS.items():
-            if choice.typed and self._learned_by(means.get(name, name))._combines():
+            if (
+                choice.typed
+                and name not in LIKE
+                and self._learned_by(means.get(name, name))._combines()
+            ):
                 yield f"use {choice.typed}"
 
     def _learned_by(self, learner: str) -> Combination:
@@ -329,6 +337,7 @@ def game_offers(rules: Rules) -> frozenset[str]:
         "mirror": rules.mirror is not None,
         "hidden": not is_custom(rules) and hidden_of(rules) is not None,
         "board": len(rules.board) == 2,
+        "pixels": pixels_of(rules) is not None,
         "entities": not is_custom(rules)
         and game_module(rules.name, "entities") is not None
         and not rules.box,

@@ -60,6 +60,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "terms": Ability("a learner whose loss takes further terms"),
         "magnet": Ability("a learner whose policy follows a magnet"),
         "average": Ability("a learner that averages its weights"),
+        "pixels": Ability("a learner of convolutions over pixels"),
         "critic": Ability("a learner with a critic that sees what is hidden"),
         "seeing": Ability("a learner whose rows may hold what is hidden"),
         "records": Ability("a learner that imitates demonstrations"),
@@ -80,11 +81,13 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "normalize": Ability("a network that normalizes", "set --net.kind mlp"),
         "inputs": Ability("a network with selectable inputs", "set --net.kind mlp"),
         "memory": Ability("a network with memory", "set --net.kind mlp"),
+        "cell": Ability("a network that may be recurrent", "set --net.kind mlp"),
         "state": Ability("a recurrent memory", "add --net.memory gru"),
         "frames": Ability("a memory of stacked observations", "add --net.memory stack"),
         "hidden": Ability("a network with a head for what is hidden", "set --net.kind mlp"),
         "trunk": Ability("one trunk for policy and value", "set --net.shared"),
         "critic": Ability("a critic that sees what is hidden", "add --net.critic full"),
+        "quantiles": Ability("a network with a head for quantiles", "set --net.kind mlp"),
         "squash": Ability("squashed actions", "set --net.squash"),
         "predicted spread": Ability(
             "a standard deviation that the network predicts", "set --net.std predicted"
@@ -97,6 +100,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "mirror": Ability("a game that declares a mirror image"),
         "hidden": Ability("a game that provides hidden information"),
         "board": Ability("a game with a board"),
+        "pixels": Ability("a game whose observations are pixels"),
         "entities": Ability("a game that declares entities (docs/attention.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a bundled game"),
@@ -121,46 +125,62 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet", "critic", "seeing"},
+        | {"magnet", "critic", "pixels", "seeing"},
         "--algo ppo",
     ),
     "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
-        | {"population", "magnet", "average"},
+        | {"population", "magnet", "average", "pixels"},
     ),
     "dqn": Component(
         "algo dqn",
-        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"})
+        | {"pixels"},
         "--algo dqn",
+    ),
+    "qrdqn": Component(
+        "algo qrdqn",
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average"}),
+        "--algo qrdqn",
+        feature="algo qrdqn",
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "groups", "population", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"}),
         "--algo dqn --dqn.mode rollouts",
     ),
     "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
+    "redq": Component("algo redq", EVERY_LEARNER, "--algo redq"),
+    "td3": Component("algo td3", EVERY_LEARNER - {"discrete"}, "--algo td3", feature="algo td3"),
     "gumbel": Component(
         "algo gumbel",
         frozenset({"discrete", "mirror", "population", "terms", "average"}),
         "--algo gumbel",
         feature="algo gumbel",
     ),
-    "own": Component("a custom learner", EVERY_LEARNER - {"average"} | {"sequences", "hindsight"}),
+    "own": Component(
+        "a custom learner", EVERY_LEARNER - {"average"} | {"sequences", "hindsight", "pixels"}
+    ),
 }
 NETWORKS: Mapping[str, Component] = {
     "mlp": Component(
-        "net.kind mlp", frozenset({"layers", "norm", "normalize", "inputs", "memory", "hidden"})
+        "net.kind mlp",
+        frozenset(
+            {"layers", "norm", "normalize", "inputs", "memory", "cell", "hidden", "quantiles"}
+        ),
     ),
     "residual": Component("net.kind residual", frozenset()),
     "attention": Component("net.kind attention", frozenset({"tokens", "hidden"})),
+    "nature": Component("net.kind nature", frozenset({"memory"})),
+    "impala": Component("net.kind impala", frozenset({"memory"})),
     "own": Component("a custom network", frozenset({"arguments", "hidden", "inputs"})),
 }
 """By net.kind. `layers`: where net.shared is on. State and frames come with net.memory, squash and
 spread with the settings of that name."""
 
 HOST = frozenset(
-    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts"}
+    {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts", "host updates"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
     | {"past selves by role", "playouts in worlds", "replay", "replay in hindsight"}
     | {"tree search", "win bonus"}
@@ -183,7 +203,15 @@ PLACES: Mapping[str, Component] = {
 
 EVERY_NETWORK = frozenset(
     {"attention", "board memory", "convolutions", "critic norm", "heads", "layer norm", "memory"}
-    | {"odd widths", "other modules", "perceptron", "policy layers", "recurrent states", "silu"}
+    | {
+        "odd widths",
+        "other modules",
+        "perceptron",
+        "pixels",
+        "policy layers",
+        "recurrent states",
+        "silu",
+    }
     | {"value layers"}
 )
 PASSES_OF: Mapping[str, Component] = {
@@ -220,6 +248,8 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {PLACE: ("dqn.mode rollouts",), PASSES: ("dqn.mode rollouts",)}
     ),
     "algo gumbel": FeatureSpec({GAME: ("repeats",), PLACE: ("tree search",)}),
+    "algo qrdqn": FeatureSpec({NETWORK: ("quantiles",), PLACE: ("host updates",)}),
+    "algo td3": FeatureSpec({NETWORK: ("squash",), PLACE: ("host updates",)}),
     "playouts in worlds": FeatureSpec({PLACE: ("playouts in worlds",)}),
     **dict.fromkeys(OF_WORLDS, FeatureSpec({GAME: ("hides",)})),
     "gumbel.c_scale": FeatureSpec({GAME: ("open",)}),
@@ -234,6 +264,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "squashed actions": FeatureSpec({NETWORK: ("squash", "predicted spread")}),
     "collect.mirror": FeatureSpec({LEARNER: ("mirror",), GAME: ("mirror",)}),
     "collect.groups": FeatureSpec({LEARNER: ("groups",)}),
+    "sac.critics": FeatureSpec({PLACE: ("host updates",)}),
     "sac.critic_norm": FeatureSpec({PASSES: ("critic norm",)}),
     "average": FeatureSpec({LEARNER: ("average",)}),
     "heads": FeatureSpec({LEARNER: ("terms",), PASSES: ("heads",)}),
@@ -277,6 +308,10 @@ FEATURES: Mapping[str, FeatureSpec] = {
     ),
     "net.kind residual": FeatureSpec({GAME: ("board",)}),
     "net.kind attention": FeatureSpec({GAME: ("entities",)}),
+    **dict.fromkeys(
+        ("net.kind nature", "net.kind impala"),
+        FeatureSpec({LEARNER: ("pixels",), GAME: ("pixels",)}),
+    ),
     "net.memory": FeatureSpec(
         {LEARNER: ("memory",), NETWORK: ("memory",), PASSES: ("memory",)},
         {
@@ -285,7 +320,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         },
     ),
     "net.memory gru": FeatureSpec(
-        {LEARNER: ("sequences",), NETWORK: ("trunk",), PASSES: ("recurrent states",)},
+        {LEARNER: ("sequences",), NETWORK: ("cell", "trunk"), PASSES: ("recurrent states",)},
         {
             **dict.fromkeys(
                 ("net.policy_hidden", "net.value_hidden"),

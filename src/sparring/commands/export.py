@@ -26,6 +26,7 @@ from sparring.machine import format_bytes
 from sparring.nets.custom import CustomNet
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.net import MEMORY, POLICY, VALUE, head_width
+from sparring.nets.pixels import PixelNet
 from sparring.nets.policy import Policy
 from sparring.nets.sizes import count
 from sparring.output_files import check_file, writing
@@ -110,7 +111,8 @@ def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, An
         unproven.replace(target)
     finally:
         unproven.unlink(missing_ok=True)
-    numbers = f"float32 [rows, {policy.memory_bytes // 4}]"
+    held = memory_of(policy)
+    numbers = f"{held.dtype} [rows, {held.shape[1]}]"
     before, after = ({MEMORY: numbers}, {AFTER: numbers}) if policy.memory_bytes else ({}, {})
     return {
         "file": str(target),
@@ -124,6 +126,12 @@ def write_onnx(policy: Policy, target: Path, steps: ProgressBar) -> dict[str, An
         **({"steps_compared": PROOF_STEPS} if after else {}),
         "max_abs_difference": difference,
     }
+
+
+def memory_of(policy: Policy, rows: int = 1) -> npt.NDArray[Any]:
+    """Return empty memory in the form of the file: floats, or bytes of pixels."""
+    empty = policy.initial_memory(rows)
+    return empty if isinstance(policy.net, PixelNet) else empty.view(np.float32)
 
 
 def print_onnx(policy: Policy, facts: dict[str, Any]) -> None:
@@ -151,7 +159,8 @@ def how_to_choose(policy: Policy) -> str:
     if not policy.rules.box:
         return "Mask illegal actions before choosing: the logits are those of all actions."
     bounds = "take their tanh" if policy.net.config.squash else "cut them off at -1 and 1"
-    return f"The first {policy.rules.box} numbers are means: {bounds}. Log-spreads follow."
+    others = "The others are not used" if policy.is_greedy else "Log-spreads follow"
+    return f"The first {policy.rules.box} numbers are means: {bounds}. {others}."
 
 
 def require_extra() -> None:
@@ -166,8 +175,8 @@ def require_extra() -> None:
 
 def how_to_carry(policy: Policy) -> str:
     return (
-        f"{MEMORY}: {policy.memory_bytes // 4} zeros where a game begins; then give every decision "
-        f"of a seat the {AFTER} of its decision before."
+        f"{MEMORY}: {memory_of(policy).shape[1]} zeros where a game begins; then give every "
+        f"decision of a seat the {AFTER} of its decision before."
     )
 
 
@@ -175,7 +184,7 @@ def write(policy: Policy, path: Path) -> None:
     """Trace the network and write it, with metadata for users of the file."""
     rules = policy.rules
     example = [torch.zeros(2, rules.obs_bytes, dtype=torch.uint8)]
-    example += [torch.zeros(2, policy.memory_bytes // 4)] if policy.memory_bytes else []
+    example += [torch.from_numpy(memory_of(policy, 2))] if policy.memory_bytes else []
     names = ["obs", MEMORY][: len(example)]
     rows = torch.export.Dim("rows")
     # The exporter warns about deprecations and packages that this network does not need.
@@ -200,7 +209,7 @@ def write(policy: Policy, path: Path) -> None:
             "game_config": json.dumps(rules.config),
             "actions": json.dumps([rules.action_name(a) for a in range(rules.actions)]),
             "box": str(rules.box),
-            "memory": str(policy.memory_bytes // 4),
+            "memory": str(memory_of(policy).shape[1]),
             "squash": str(int(policy.net.config.squash)),
             "choose": "largest legal logit"
             if policy.is_value_based
@@ -251,7 +260,7 @@ def compare_steps(
     units = [one for _, one in nets_by_role(net)] or [net]
     scale = max(1.0, *(float(one.value_scale) for one in units)) if VALUE in net.heads else 1.0
     mine, worst = policy.initial_memory(rows), 0.0
-    theirs = np.zeros((rows, memory // 4), np.float32)
+    theirs = memory_of(policy, rows)
     for step in range(PROOF_STEPS if memory else 1):
         seen = np.roll(obs, step, axis=0)
         whole = policy.rows(seen, mine)
@@ -260,7 +269,7 @@ def compare_steps(
         found = run({"obs": seen, **({MEMORY: theirs} if memory else {})})
         wanted = {"logits": heads[POLICY].cpu().numpy()}
         if memory:
-            theirs, wanted[AFTER] = found[AFTER], mine.view(np.float32)
+            theirs, wanted[AFTER] = found[AFTER], mine.view(theirs.dtype)
         if "value" in found:
             wanted["value"] = net.unscaled_values(heads).cpu().numpy()
         for name, ours in wanted.items():

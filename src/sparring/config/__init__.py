@@ -4,8 +4,11 @@ from sparring.config.algorithms import (
     DQNConfig,
     GumbelConfig,
     PPOConfig,
+    QRDQNConfig,
+    REDQConfig,
     ReplayConfig,
     SACConfig,
+    TD3Config,
 )
 from sparring.config.learning import (
     CollectConfig,
@@ -35,7 +38,10 @@ __all__ = [
     "LeagueConfig",
     "NetConfig",
     "PPOConfig",
+    "QRDQNConfig",
+    "REDQConfig",
     "ReplayConfig",
     "SACConfig",
+    "TD3Config",
     "TrainConfig",
 ]

@@ -1,4 +1,4 @@
-"""Settings of algorithms: PPO, Gumbel AlphaZero, DQN, SAC, and the replay of the last two."""
+"""Settings of algorithms: PPO, Gumbel AlphaZero, and those with a replay buffer."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from sparring.config.ranges import Checked, Count, Scheduled, above, at_least, between, one_of
+from sparring.errors import ConfigError
 from sparring.schedule import Schedule
 
 RATES = ("lr", "critic_lr", "temperature_lr")
@@ -105,7 +106,7 @@ class GumbelConfig(Checked, section="gumbel"):
 
 @dataclass(frozen=True)
 class ReplayConfig(Checked, section="replay"):
-    """The replay buffer, and how often it is trained on. For DQN and SAC."""
+    """The replay buffer, and how often it is trained on. For DQN, QR-DQN, SAC, TD3 and REDQ."""
 
     ratio: Annotated[float, above(0, 65_536)] = 8.0
     """Replay ratio: samples trained per decision of the learner. Higher learns more per decision
@@ -177,6 +178,43 @@ class DQNConfig(Checked, section="dqn"):
 
 
 @dataclass(frozen=True)
+class QRDQNConfig(Checked, section="qrdqn"):
+    """Quantile DQN (QR-DQN): the distribution of returns, for discrete actions."""
+
+    quantiles: Annotated[int, between(1, 1024)] = 50
+    """Quantiles of every action's return. More describe it in more detail and cost more."""
+    lr: Annotated[Scheduled, at_least(0)] = Schedule.line(5e-4, 1e-4)
+    """Learning rate. Higher learns faster and becomes unstable sooner."""
+    gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.99)
+    """Discount per decision. Lower prefers early rewards."""
+    gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
+    """Discounts by role of the next decision, in the order of the game's roles. Left out: gamma for
+    all."""
+    double: bool = False
+    """The network chooses the next action, the target network evaluates it. Off: the target network
+    does both, as in the paper."""
+    huber: Annotated[float, at_least(0)] = 1.0
+    """Errors up to this count quadratically, others linearly. 0: all linearly."""
+    tau: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.005)
+    """Share by which the target network follows at every optimizer step. Higher follows faster."""
+    target_every: Annotated[int, at_least(0)] = 0
+    """Copy the network to the target network every so many optimizer steps, instead of tau. 0: use
+    tau."""
+    epsilon: Annotated[Scheduled, between(0, 1)] = Schedule.read("0%:1.0,20%:0.05")
+    """Share of random legal actions while training. Evaluations use none."""
+    epsilon_spread: Annotated[float, between(0, 100)] = 0.0
+    """Each game has a different epsilon, from epsilon to epsilon^(1 + this). 0: all have the
+    same."""
+    max_grad_norm: Annotated[Scheduled, above(0)] = Schedule.constant(10.0)
+    """Gradients are clipped to this norm. Lower is more stable and slower."""
+    win_bonus: Annotated[Scheduled, between(-1e6, 1e6, episodes_ok=True)] = Schedule.constant(0.0)
+    """Reward added backward from a win to the decisions before it, starting with the last but one,
+    as in the original hockey project. Needs a CPU. 0: none."""
+    win_discount: Annotated[Scheduled, between(0, 1, episodes_ok=True)] = Schedule.constant(0.92)
+    """Factor of win_bonus from one decision to the decision before."""
+
+
+@dataclass(frozen=True)
 class SACConfig(Checked, section="sac"):
     """Soft actor-critic: two critics and a tuned temperature, for any actions."""
 
@@ -188,6 +226,15 @@ class SACConfig(Checked, section="sac"):
     """Widths of the critics' hidden layers. Left out: net.hidden."""
     critic_norm: bool = False
     """Layer norm in the critics: more stable at most replay ratios."""
+    critics: Annotated[int, between(2, 64)] = 2
+    """Number of critics. More estimate values more exactly and cost more."""
+    target_critics: Annotated[int, between(1, 64)] = 2
+    """Critics of which the target takes the smallest, drawn anew for every optimizer step. More is
+    more pessimistic."""
+    actor_q: Annotated[str, one_of("min", "mean")] = "min"
+    """What the policy raises: the smallest value of all critics (min), or the mean."""
+    policy_every: Annotated[int, between(1, 1000)] = 1
+    """Optimizer steps of the critics for every one of the policy."""
     gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.99)
     """Discount per decision. Lower prefers early rewards."""
     gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
@@ -214,3 +261,64 @@ class SACConfig(Checked, section="sac"):
     as in the original hockey project. Needs a CPU and a replay buffer. 0: none."""
     win_discount: Annotated[Scheduled, between(0, 1, episodes_ok=True)] = Schedule.constant(0.92)
     """Factor of win_bonus from one decision to the decision before."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target_critics > self.critics:
+            raise ConfigError(
+                f"{self._section}target_critics {self.target_critics} is above "
+                f"{self._section}critics {self.critics}; give {self.critics} at most"
+            )
+
+
+@dataclass(frozen=True)
+class REDQConfig(SACConfig, section="redq"):
+    """Randomized ensembled double Q-learning (REDQ): SAC with many critics and optimizer steps."""
+
+    critics: Annotated[int, between(2, 64)] = 10
+    """Number of critics. More estimate values more exactly and cost more."""
+    actor_q: Annotated[str, one_of("min", "mean")] = "mean"
+    """What the policy raises: the smallest value of all critics (min), or the mean."""
+    policy_every: Annotated[int, between(1, 1000)] = 20
+    """Optimizer steps of the critics for every one of the policy."""
+
+
+@dataclass(frozen=True)
+class TD3Config(Checked, section="td3"):
+    """Twin delayed deep deterministic policy gradient (TD3), for continuous actions."""
+
+    lr: Annotated[Scheduled, at_least(0)] = Schedule.constant(3e-4)
+    """Learning rate of the policy."""
+    critic_lr: Annotated[Scheduled, at_least(0)] = Schedule.constant(3e-4)
+    """Learning rate of the critics."""
+    critic_hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
+    """Widths of the critics' hidden layers. Left out: net.hidden."""
+    critic_norm: bool = False
+    """Layer norm in the critics: more stable at most replay ratios."""
+    gamma: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.99)
+    """Discount per decision. Lower prefers early rewards."""
+    gamma_into: Annotated[tuple[float, ...], between(0, 1)] = ()
+    """Discounts by role of the next decision, in the order of the game's roles. Left out: gamma for
+    all."""
+    tau: Annotated[Scheduled, between(0, 1)] = Schedule.constant(0.005)
+    """Share by which the target networks follow at every step of the policy. Higher follows
+    faster."""
+    policy_every: Annotated[int, between(1, 1000)] = 2
+    """Optimizer steps of the critics for every one of the policy and the target networks."""
+    noise: Annotated[Scheduled, between(0, 10)] = Schedule.constant(0.1)
+    """Standard deviation of the noise on actions while training. Evaluations use none."""
+    target_noise: Annotated[float, between(0, 10)] = 0.2
+    """Standard deviation of the noise on the next action in targets. Higher smooths values more."""
+    target_clip: Annotated[float, between(0, 2)] = 0.5
+    """Largest absolute noise on the next action in targets."""
+    max_grad_norm: Annotated[Scheduled, at_least(0)] = Schedule.constant(0.0)
+    """Gradients are clipped to this norm. 0: no limit."""
+    win_bonus: Annotated[Scheduled, between(-1e6, 1e6, episodes_ok=True)] = Schedule.constant(0.0)
+    """Reward added backward from a win to the decisions before it, starting with the last but one,
+    as in the original hockey project. Needs a CPU. 0: none."""
+    win_discount: Annotated[Scheduled, between(0, 1, episodes_ok=True)] = Schedule.constant(0.92)
+    """Factor of win_bonus from one decision to the decision before."""
+
+
+REPLAYED = (DQNConfig, QRDQNConfig, SACConfig, TD3Config)
+"""Settings of algorithms with a replay buffer; DQN has a mode without one."""

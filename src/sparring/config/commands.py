@@ -276,13 +276,13 @@ class ExploitConfig(Checked):
     128."""
     greedy: bool = False
     """The policy takes its most probable actions. Left out: it samples them, as in its training; a
-    policy trained by dqn is always greedy."""
+    policy trained by dqn, qrdqn or td3 is always greedy."""
     search: str = ""
     """Tree search of the exploited policy at every decision, as simulations: 16. The responses are
     trained against it, and do not search themselves. Left out: no search."""
     algo: str = ""
-    """Algorithm of the responses: ppo, dqn, sac, gumbel, or a custom learner as module:factory.
-    Left out: that of --config, or ppo."""
+    """Algorithm of the responses, as in `sparring train`: ppo, dqn, sac and others, or a custom
+    learner as module:factory. Left out: that of --config, or ppo."""
     seed: Seed = 0
     """Seed of the games and of the network's weights."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
@@ -401,7 +401,8 @@ class BenchTrainConfig(BenchOptions):
     game: Positional[str]
     """The game to train on."""
     algo: str = ""
-    """The algorithm: ppo, dqn, sac or gumbel. Left out: that of --config, or ppo."""
+    """The algorithm, as in `sparring train`: ppo, dqn, sac and others. Left out: that of --config,
+    or ppo."""
     rounds: Annotated[int, at_least(1)] = 7
     """Measured rounds, each a rollout and its update. More makes medians more precise."""
     warm_up: Annotated[int, at_least(1)] = 2
@@ -415,9 +416,9 @@ class BenchTrainConfig(BenchOptions):
     minibatch: Annotated[int, at_least(0)] = 0
     """PPO: samples per optimizer step. 0: as `sparring train` would."""
     ratio: Annotated[float, at_least(0)] = 0.0
-    """DQN and SAC: samples trained per decision. 0: as `sparring train` would."""
+    """With a replay buffer: samples trained per decision. 0: as `sparring train` would."""
     batch: Annotated[int, between(0, 1_048_576)] = 0
-    """DQN and SAC: samples per optimizer step. 0: as `sparring train` would."""
+    """With a replay buffer: samples per optimizer step. 0: as `sparring train` would."""
     hidden: Annotated[tuple[int, ...], between(1, 8192)] = ()
     """Width of a hidden layer, once per layer. Left out: as `sparring train` would."""
     shared: bool | None = None

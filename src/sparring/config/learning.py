@@ -213,11 +213,17 @@ class NetConfig(Checked, section="net"):
     """The network of a policy."""
 
     kind: Annotated[
-        str, one_of("mlp", "residual", "attention", pattern=r".+:.+", placeholder="module:Class")
+        str,
+        one_of(
+            *("mlp", "residual", "attention", "nature", "impala"),
+            pattern=r".+:.+",
+            placeholder="module:Class",
+        ),
     ] = "mlp"
     """mlp: fully connected layers over all features. residual: convolutions, for board games.
-    attention: over entities such as cards and players, for games that declare them. Or a custom
-    torch module, as module:Class or file.py:Class, whose code is run."""
+    attention: over entities such as cards and players, for games that declare them. nature, impala:
+    convolutions over pixels, for custom environments; nature is small, impala has residual blocks.
+    Or a custom torch module, as module:Class or file.py:Class, whose code is run."""
     set: UseAppendAction[tuple[str, ...]] = ()
     """For a custom network: an argument of its class as key=value."""
     channels: Annotated[int, between(1, 1024)] = 64
@@ -279,6 +285,11 @@ class NetConfig(Checked, section="net"):
     def perceptron(self) -> bool:
         """Whether it is layers over all features, with a state or without."""
         return self.kind == "mlp"
+
+    @property
+    def reads_pixels(self) -> bool:
+        """Whether it is convolutions over pixels."""
+        return self.kind in ("nature", "impala")
 
     @property
     def recurrent(self) -> bool:

@@ -85,11 +85,15 @@ class WordChoice:
     """Other allowed values, as a regular expression."""
     placeholder: str = ""
     """What the pattern stands for in help texts and errors, such as module:Class."""
+    any_case: bool = False
+    """Whether words may be typed in any case, as names of algorithms are."""
 
-    def check(self, word: str, where: str) -> None:
-        """Raise an error that names the most similar word if a word is not allowed."""
+    def read(self, word: str, where: str) -> str:
+        """Return an allowed word; raise with the most similar one for others."""
+        if self.any_case and word.lower() in self.words:
+            return word.lower()
         if word in self.words or (self.pattern and re.fullmatch(self.pattern, word)):
-            return
+            return word
         synonym = VALUES.get(word.lower(), "")
         words = (f"a {self.placeholder}", *self.words) if self.placeholder else self.words
         known = " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
@@ -129,12 +133,11 @@ def between(low: float, high: float, *, episodes_ok: bool = False) -> Any:
     return tyro.conf.arg(help_behavior_hint=NumberRange(low, high, episodes_ok=episodes_ok))
 
 
-def one_of(*words: str, pattern: str = "", placeholder: str = "") -> Any:
-    """Annotate a setting that is one of some words."""
+def one_of(*words: str, pattern: str = "", placeholder: str = "", any_case: bool = False) -> Any:
+    """Annotate a setting that is one of some words. The rest: see `WordChoice`."""
     shown = (placeholder.upper(), *words) if placeholder else words
-    return tyro.conf.arg(
-        metavar="|".join(shown), help_behavior_hint=WordChoice(words, pattern, placeholder)
-    )
+    choice = WordChoice(words, pattern, placeholder, any_case)
+    return tyro.conf.arg(metavar="|".join(shown), help_behavior_hint=choice)
 
 
 Seed = Annotated[int, tyro.conf.arg(help_behavior_hint=NumberRange(0, MAX_SEED, unbounded=True))]
@@ -272,7 +275,7 @@ def read(value: Any, kind: Any, limit: NumberRange | WordChoice | None, where: s
     if type(value) is not kind:
         raise ConfigError(f"{where} needs {named(kind)}, not {shortened(value)}")
     if isinstance(limit, WordChoice):
-        limit.check(value, where)
+        value = limit.read(value, where)
     for number in numbers:
         check_number(number, limit, where, value, typed)
     return value

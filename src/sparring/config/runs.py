@@ -11,8 +11,11 @@ from sparring.config.algorithms import (
     DQNConfig,
     GumbelConfig,
     PPOConfig,
+    QRDQNConfig,
+    REDQConfig,
     ReplayConfig,
     SACConfig,
+    TD3Config,
 )
 from sparring.config.learning import (
     CollectConfig,
@@ -36,6 +39,7 @@ from sparring.config.ranges import (
     between,
     one_of,
 )
+from sparring.config.synonyms import ALGORITHMS
 
 
 @dataclass(frozen=True)
@@ -116,10 +120,10 @@ class TrainConfig(Checked):
     """The phases themselves, each as JSON; a TOML file has them as [[phases]]."""
     algo: Annotated[
         str,
-        one_of("ppo", "dqn", "sac", "gumbel", pattern=r"(.*:.*)?", placeholder="module:factory"),
+        one_of(*ALGORITHMS, pattern=r"(.*:.*)?", placeholder="module:factory", any_case=True),
     ] = "ppo"
-    """The algorithm: ppo, dqn (discrete actions), sac, gumbel (self-play with search), or a
-    custom learner as module:factory."""
+    """The algorithm: ppo, dqn and qrdqn (discrete actions), sac and redq, td3 (continuous actions),
+    gumbel (self-play with search), or a custom learner as module:factory."""
     algo_set: UseAppendAction[tuple[str, ...]] = ()
     """A setting of a custom learner as key=value."""
     roles: UseAppendAction[tuple[str, ...]] = ()
@@ -132,7 +136,10 @@ class TrainConfig(Checked):
     heads: HeadsConfig = HeadsConfig()
     ppo: PPOConfig = PPOConfig()
     dqn: DQNConfig = DQNConfig()
+    qrdqn: QRDQNConfig = QRDQNConfig()
     sac: SACConfig = SACConfig()
+    redq: REDQConfig = REDQConfig()
+    td3: TD3Config = TD3Config()
     gumbel: GumbelConfig = GumbelConfig()
     replay: ReplayConfig = ReplayConfig()
     eval: EvaluationConfig = EvaluationConfig()

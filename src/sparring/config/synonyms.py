@@ -8,7 +8,7 @@ from sparring.config.renamed import renamed
 from sparring.errors import closest
 
 ANY_ALGO = "ALGO"
-"""Placeholder for the algorithm's section: ALGO.lr is ppo.lr, dqn.lr or sac.lr."""
+"""Placeholder for the algorithm's section: ALGO.lr is ppo.lr, dqn.lr and so on."""
 DEFAULT_ALGO = "ppo"
 """The algorithm, if the settings name none."""
 GAME = "game"
@@ -17,6 +17,14 @@ GAME = "game"
 SYNONYMS: dict[str, str] = {
     "ALGO.lr": "lr learning_rate learning_rates adam_lr optimizer_lr policy_lr actor_lr",
     "sac.critic_lr": "critic_lr q_lr critic_learning_rate",
+    "sac.policy_every": "policy_delay policy_frequency policy_freq policy_update_delay",
+    "redq.critics": "num_q num_critics n_critics",
+    "redq.target_critics": "num_min",
+    "qrdqn.quantiles": "n_quantiles num_quantiles num_atoms n_atoms",
+    "qrdqn.huber": "kappa",
+    "td3.noise": "action_noise exploration_noise expl_noise act_noise",
+    "td3.target_noise": "target_policy_noise policy_noise",
+    "td3.target_clip": "target_noise_clip noise_clip",
     "ALGO.gamma": "gamma discount discount_factor",
     "ALGO.max_grad_norm": "max_grad_norm grad_clip clip_grad max_gradient_norm",
     "ALGO.tau": "tau polyak polyak_tau",
@@ -73,7 +81,10 @@ SYNONYMS: dict[str, str] = {
 _SETTINGS = {word: setting for setting, words in SYNONYMS.items() for word in words.split()}
 FIRST = "; the game comes first: sparring train skull_king"
 REPLAY_NAMES = {"ppo.minibatch": "replay.batch", "ppo.entropy": "sac.temperature"}
-"""Settings that DQN and SAC have instead."""
+"""Settings that algorithms with a replay buffer have instead."""
+ALGORITHMS = ("ppo", "dqn", "qrdqn", "sac", "redq", "td3", "gumbel")
+LIKE = {"qrdqn": "dqn", "redq": "sac", "td3": "sac"}
+"""Algorithms whose settings have the names of those of another one, as far as they have them."""
 VALUES = {"gpu": "cuda", "nvidia": "cuda"}
 """Values with other names in other libraries."""
 
@@ -84,12 +95,13 @@ def setting_named(word: str, algo: str = DEFAULT_ALGO) -> str:
     word: with or without a section or dashes: ppo.learning_rate, --learning-rate.
     """
     table, _, key = word.removeprefix("--").replace("-", "_").lower().rpartition(".")
-    algo = table if table in ("ppo", "dqn", "sac", "gumbel") else algo
+    algo = table if table in ALGORITHMS else algo
     setting = _SETTINGS.get(key, "")
-    if algo in ("dqn", "sac"):
+    if algo not in ("ppo", "gumbel"):
         setting = REPLAY_NAMES.get(setting, setting)
     section, dot, rest = setting.partition(".")
-    return f"{algo if section == ANY_ALGO else section}{dot}{rest}"
+    alike = section == LIKE.get(algo, algo)
+    return f"{algo if alike or section == ANY_ALGO else section}{dot}{rest}"
 
 
 def like(

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from sparring.config import TrainConfig
+from sparring.config.algorithms import REPLAYED
 from sparring.config.ranges import read, read_count, settings_of
+from sparring.config.synonyms import ALGORITHMS
 from sparring.curriculum.checks import check_flags, check_phase_length, check_phases, check_weights
 from sparring.curriculum.files import Key, default_name, locate_errors, name_file_and_line
 from sparring.curriculum.phases import Phase, Threshold
@@ -22,7 +24,7 @@ from sparring.league.seating import read_lineups
 from sparring.schedule import Schedule
 
 LENGTHS = ("decisions", "episodes", "from", "to")
-SECTIONS = ("ppo", "dqn", "sac", "gumbel")
+SECTIONS = ALGORITHMS
 KEYS = (
     *("name", *LENGTHS, "until", "opponents", "set", "starts", "rewards"),
     *(*SECTIONS, "clear_replay"),
@@ -345,4 +347,5 @@ def has_zero_weight(word: str) -> bool:
 
 
 def has_replay(config: TrainConfig) -> bool:
-    return config.algo == "sac" or (config.algo == "dqn" and config.dqn.mode != "rollouts")
+    own = getattr(config, config.algo, None)
+    return isinstance(own, REPLAYED) and getattr(own, "mode", "") != "rollouts"

@@ -15,7 +15,7 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.forward import Forward, bytes_of
 from sparring.learn.learner import Learner
-from sparring.nets.distribution import ActionSampler
+from sparring.nets.distribution import ActionSampler, unsquash_actions
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
 from sparring.nets.net import MEMORY, POLICY, HeadOutputs, head_width
 from sparring.nets.stateful_player import BatchPlayer, rows_read_by
@@ -141,6 +141,31 @@ class Exploring:
         action, _ = keys.draw(self.sampler, heads[POLICY], mask, **how)
         kept = self.keep(heads, torch.from_numpy(mask)) if self.keep else {}
         return ActorOutput(action, kept, self.forward.memory(obs, heads))
+
+
+class Noisy:
+    """Actor of TD3: the actions of the policy with Gaussian noise, cut off at the bounds."""
+
+    def __init__(self, forward: Forward, rules: Rules, seed: int) -> None:
+        self.forward, self.rules, self.sampler = forward, rules, ActionSampler(seed)
+        self.noise = 0.0
+        """Standard deviation."""
+        self.random = False
+        """Whether all actions are random."""
+
+    @torch.no_grad()
+    def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
+        standard = torch.zeros(len(obs), head_width(self.rules))
+        if self.random:
+            everywhere = np.ones(len(obs), np.float32)
+            action, _ = keys.draw(self.sampler, standard, mask, epsilon=everywhere, squash=True)
+            return ActorOutput(action, memory=self.forward.memory(obs, {POLICY: standard}))
+        heads = self.forward(torch.from_numpy(obs))
+        noise, _ = keys.draw(self.sampler, standard, mask)
+        mean = heads[POLICY].float()[:, : self.rules.box].cpu().numpy()
+        played = np.clip(np.tanh(mean) + self.noise * noise, -1.0, 1.0)
+        action = unsquash_actions(played.astype(np.float32), squash=True)
+        return ActorOutput(action, memory=self.forward.memory(obs, heads))
 
 
 @runtime_checkable

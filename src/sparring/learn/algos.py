@@ -18,7 +18,9 @@ from sparring.learn.memory import has_replay
 from sparring.learn.plan import CPU, Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.pqn import PQN
+from sparring.learn.qrdqn import QRDQN
 from sparring.learn.sac import SAC
+from sparring.learn.td3 import TD3
 
 if TYPE_CHECKING:
     from sparring.learn.fused import Games
@@ -55,7 +57,7 @@ def make_dqn(plan: Plan) -> Learner:
 
 
 def make_sac(plan: Plan) -> Learner:
-    """Make SAC on the host or as CUDA graphs."""
+    """Make SAC or REDQ on the host or as CUDA graphs."""
     net = plan.net
     if not plan.fused:
         pool, config = plan.host_pool(), plan.settings[0]
@@ -64,6 +66,18 @@ def make_sac(plan: Plan) -> Learner:
 
     games = fused_games(plan)
     return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
+
+
+def make_qrdqn(plan: Plan) -> Learner:
+    """Make QR-DQN on the host."""
+    pool, config = plan.host_pool(), plan.settings[0]
+    return QRDQN(pool, plan.collect, config, plan.replay, plan.net, **host_options(plan))
+
+
+def make_td3(plan: Plan) -> Learner:
+    """Make TD3 on the host."""
+    pool, config = plan.host_pool(), plan.settings[0]
+    return TD3(pool, plan.collect, config, plan.replay, plan.net, **host_options(plan))
 
 
 def make_gumbel(plan: Plan) -> Learner:
@@ -133,7 +147,10 @@ def fused_games(plan: Plan, source: str = "") -> Games:
 LEARNERS: dict[str, Factory] = {
     "ppo": make_ppo,
     "dqn": make_dqn,
+    "qrdqn": make_qrdqn,
     "sac": make_sac,
+    "redq": make_sac,
+    "td3": make_td3,
     "gumbel": make_gumbel,
 }
 """Factories by `algo`; a custom learner is module:factory."""

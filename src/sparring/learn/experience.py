@@ -1,4 +1,4 @@
-"""Experience of DQN and SAC: fills a replay buffer and makes optimizer steps at the replay ratio.
+"""Experience of learners with a replay buffer: fills it, and makes steps at the replay ratio.
 
 An update has several rounds. Each collects a rollout, stores its transitions, and makes optimizer
 steps until `replay.ratio` samples per decision were learned from.
@@ -17,7 +17,14 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from sparring.config import CollectConfig, DQNConfig, ReplayConfig, SACConfig
+from sparring.config import (
+    CollectConfig,
+    DQNConfig,
+    QRDQNConfig,
+    ReplayConfig,
+    SACConfig,
+    TD3Config,
+)
 from sparring.learn.averaging import trained_weights
 from sparring.learn.learner import DivergedError, Report, Segment, Snapshot
 from sparring.learn.playing import SelfPlay, copied, update_normalizer
@@ -27,6 +34,7 @@ from sparring.learn.transitions import TERMINATED, TO_NEXT, Transitions
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment
 
+Settings = DQNConfig | QRDQNConfig | SACConfig | TD3Config
 Serials = npt.NDArray[np.int64]
 BonusOf = Callable[[int], tuple[float, float]]
 """Returns bonus and discount of a game, by the number of games finished before it."""
@@ -182,7 +190,7 @@ class Experience:
         return not (self.warm or self.since) and self.config.warmup_by == "random"
 
     def collect(
-        self, moment: Moment, gamma: float, settings: DQNConfig | SACConfig, *, reset_stats: bool
+        self, moment: Moment, gamma: float, settings: Settings, *, reset_stats: bool
     ) -> dict[str, float]:
         """Collect a rollout and store it; return its stats.
 
@@ -204,9 +212,7 @@ class Experience:
             self.owed += (collector.decisions - before) * self.config.ratio
         return stats
 
-    def _store(
-        self, moment: Moment, settings: DQNConfig | SACConfig, ended: Sequence[Episodes]
-    ) -> None:
+    def _store(self, moment: Moment, settings: Settings, ended: Sequence[Episodes]) -> None:
         rollout, transitions = self.playing.collector.rollout, self.playing.collector.transitions
         if self.bonus is None and any(settings.win_bonus.values):
             self._start_bonus(self.replay.head)
@@ -344,6 +350,9 @@ class Experience:
 
 
 def mean_losses(steps: Sequence[Losses]) -> dict[str, float]:
-    """Return the mean of every loss over optimizer steps, by names of metrics."""
-    names = steps[0] if steps else ()
-    return {f"losses/{name}": fmean(float(losses[name]) for losses in steps) for name in names}
+    """Return the mean of every loss over the steps that have it, by names of metrics."""
+    values: dict[str, list[float]] = {}
+    for losses in steps:
+        for name, loss in losses.items():
+            values.setdefault(f"losses/{name}", []).append(float(loss))
+    return {name: fmean(each) for name, each in values.items()}

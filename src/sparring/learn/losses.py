@@ -1,4 +1,4 @@
-"""Losses of DQN and SAC as pure functions of tensors, without GPU synchronization.
+"""Losses of DQN, QR-DQN, SAC and TD3 as pure functions of tensors, without GPU synchronization.
 
 DQN: the policy head outputs Q(s, a). With dueling it outputs advantages A and the value head V:
 Q = V + A - mean of A over legal actions. In both cases the greedy action is its argmax.
@@ -103,10 +103,72 @@ def spread_epsilon(epsilon: float, spread: float, games: int) -> npt.NDArray[np.
     return np.asarray(epsilon ** (1 + spread * share), np.float32)
 
 
+# QR-DQN. Quantiles are [..., batch, quantiles, actions].
+
+ADAM_EPS_QUANTILES = 0.01 / 32
+"""Of Adam, as in the paper."""
+
+
+def by_quantile(head: Tensor, actions: int) -> Tensor:
+    """Return the quantiles of all actions in float32. head: [..., quantiles * actions]."""
+    return head.float().reshape(*head.shape[:-1], -1, actions)
+
+
+def quantiles_of(quantiles: Tensor, action: Tensor) -> Tensor:
+    """Return the quantiles of one action of each row [..., batch, quantiles]."""
+    index = action.long()[..., None, None].expand(*quantiles.shape[:-1], 1)
+    return quantiles.gather(-1, index).squeeze(-1)
+
+
+def quantile_target(
+    quantiles: Tensor, *, means: Tensor, mask: Tensor, reward: Tensor, discount: Tensor
+) -> Tensor:
+    """Return reward + discount * the quantiles of the best next action [..., batch, quantiles].
+
+    quantiles: of the target network at the next state.
+    means: values of actions, of which the best legal one is chosen: of the target network, or of
+        the online network (double).
+    mask: legal actions of the next state. Rows without any have discount 0.
+    """
+    following = quantiles_of(quantiles, best_actions(means, mask))
+    return reward.unsqueeze(-1) + discount.unsqueeze(-1) * following
+
+
+def quantile_loss(
+    quantiles: Tensor,
+    *,
+    action: Tensor,
+    target: Tensor,
+    huber: float,
+    weight: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the mean loss of quantile regression, and the absolute error of the mean per sample.
+
+    Every quantile is held against every target; the loss of a sample is the sum over quantiles of
+    the mean over targets. The k-th of N quantiles is the one at (k + 1/2) / N.
+
+    huber: errors up to this count quadratically; 0: none do.
+    weight: importance weight per sample; None: 1.
+    """
+    mine = quantiles_of(quantiles, action)
+    count = mine.shape[-1]
+    share = (torch.arange(count, device=mine.device) + 0.5) / count
+    one = mine.unsqueeze(-1).expand(*mine.shape, target.shape[-1])
+    other = target.unsqueeze(-2).expand(*target.shape[:-1], count, target.shape[-1])
+    if huber:  # [..., batch, quantiles, targets]
+        size = functional.huber_loss(one, other, delta=huber, reduction="none") / huber
+    else:
+        size = functional.l1_loss(one, other, reduction="none")
+    share = share.unsqueeze(-1)
+    per_sample = (torch.where(other < one.detach(), 1 - share, share) * size).mean(-1).sum(-1)
+    loss = (per_sample if weight is None else per_sample * weight).mean()
+    return loss, (mine.detach().mean(-1) - target.mean(-1)).abs()
+
+
 LOG_2 = math.log(2)
 
-# SAC. Tensors are [..., batch]; Q of the two critics [..., 2, batch], or [..., 2, batch, actions]
-# for discrete actions. A temperature is a number or a tensor [members, 1].
+# SAC. Tensors are [..., batch]; Q of the critics [..., critics, batch], or [..., critics, batch,
+# actions] for discrete actions. A temperature is a number or a tensor [members, 1].
 
 
 def squashed_sample(head: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -128,7 +190,7 @@ def critic_target(
     next_log_prob: Tensor,
     temperature: Tensor | float,
 ) -> Tensor:
-    """Soft Bellman target with the minimum of two target critics.
+    """Soft Bellman target with the minimum of the target critics.
 
     A negative discount marks the value of the opponent's seat in a zero-sum game: the minimum is
     taken after multiplication with the discount.
@@ -160,9 +222,23 @@ def critic_loss(q: Tensor, target: Tensor, weight: Tensor) -> tuple[Tensor, Tens
     return (0.5 * weight * squared_error).mean(-1), (q.detach() - target).abs().mean(-2)
 
 
-def actor_loss(q: Tensor, log_prob: Tensor, temperature: Tensor | float) -> Tensor:
-    """Mean of temperature * log_prob - min Q."""
-    return (temperature * log_prob - q.amin(-2)).mean(-1)
+def actor_loss(
+    q: Tensor, log_prob: Tensor, temperature: Tensor | float, *, of: str = "min"
+) -> Tensor:
+    """Mean of temperature * log_prob - Q, the smallest one or the mean. of: min or mean."""
+    return (temperature * log_prob - over_critics(q, -2, of)).mean(-1)
+
+
+def over_critics(q: Tensor, dim: int, of: str) -> Tensor:
+    """Return the smallest Q of all critics, or their mean. of: min or mean."""
+    return q.mean(dim) if of == "mean" else q.amin(dim)
+
+
+def drawn_critics(count: int, chosen: int, seed: int, step: int) -> Tensor | None:
+    """Return the critics that a step's target uses, drawn without replacement; None: all."""
+    if chosen == count:
+        return None
+    return torch.randperm(count, generator=generator_of(seed, step, 0xC17))[:chosen]
 
 
 def temperature_loss(log_temperature: Tensor, entropy: Tensor, target: Tensor | float) -> Tensor:
@@ -183,6 +259,18 @@ class Temperature(torch.nn.Module):
         return math.exp(float(self.log.detach()))
 
 
+# TD3
+
+
+def smoothed_action(head: Tensor, noise: Tensor, *, std: float, limit: float) -> Tensor:
+    """Return the action of a policy head with clipped noise, within the bounds.
+
+    noise: standard normal [..., batch, box].
+    """
+    mean, _ = head.chunk(2, dim=-1)
+    return (torch.tanh(mean) + (noise * std).clamp(-limit, limit)).clamp(-1.0, 1.0)
+
+
 # Discrete actions
 
 
@@ -200,17 +288,17 @@ def discrete_critic_target(
 
 
 def discrete_actor_loss(
-    q: Tensor, log_probs: Tensor, temperature: Tensor | float
+    q: Tensor, log_probs: Tensor, temperature: Tensor | float, *, of: str = "min"
 ) -> tuple[Tensor, Tensor]:
     """`actor_loss` as an expectation over legal actions, and the entropy of every row."""
     probs, finite = log_probs.exp(), log_probs.masked_fill(torch.isneginf(log_probs), 0.0)
     negative_entropy = (probs * finite).sum(-1)
-    value = (probs * q.amin(-3)).sum(-1)
+    value = (probs * over_critics(q, -3, of)).sum(-1)
     return (temperature * negative_entropy - value).mean(-1), -negative_entropy.detach()
 
 
 def gather_q(q: Tensor, action: Tensor) -> Tensor:
-    """Q of the taken actions, [..., 2, batch]."""
+    """Q of the taken actions, [..., critics, batch]."""
     at = action.long().unsqueeze(-2).unsqueeze(-1).expand(*q.shape[:-1], 1)
     return q.gather(-1, at).squeeze(-1)
 
@@ -227,8 +315,13 @@ def entropy_target(mask: Tensor, config: SACConfig) -> Tensor:
 
 
 def step_noise(shape: tuple[int, ...], seed: int, step: int) -> Tensor:
-    """Standard normal noise of a step; splitmix64 of (seed, step) decorrelates steps."""
-    x = (seed * 0x9E3779B97F4A7C15 + step * 0xD1342543DE82EF95 + 0x5AC) % 2**64
+    """Standard normal noise of a step."""
+    return torch.randn(shape, generator=generator_of(seed, step, 0x5AC))
+
+
+def generator_of(seed: int, step: int, purpose: int) -> torch.Generator:
+    """Return the random numbers of a step; splitmix64 of (seed, step) decorrelates steps."""
+    x = (seed * 0x9E3779B97F4A7C15 + step * 0xD1342543DE82EF95 + purpose) % 2**64
     x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ x >> 27) * 0x94D049BB133111EB % 2**64
-    return torch.randn(shape, generator=torch.Generator().manual_seed(x >> 32))
+    return torch.Generator().manual_seed(x >> 32)

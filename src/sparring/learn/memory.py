@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from sparring.config import DQNConfig, NetConfig, SACConfig
+from sparring.config import NetConfig
+from sparring.config.algorithms import REPLAYED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.critic import critic_config
@@ -221,9 +222,7 @@ def minibatch_rows(plan: Plan, net: NetConfig, samples: int) -> int:
 def has_replay(plan: Plan) -> bool:
     """Whether the learner has a replay buffer."""
     settings = plan.settings[0]
-    return isinstance(settings, SACConfig) or (
-        isinstance(settings, DQNConfig) and settings.mode == "replay"
-    )
+    return isinstance(settings, REPLAYED) and getattr(settings, "mode", "replay") == "replay"
 
 
 def check_replay(plan: Plan, taken: int, free: int | None = None) -> None:

@@ -179,6 +179,11 @@ class Plan:
     diverged. Checkpoints store it."""
 
     @property
+    def quantiles(self) -> int:
+        """Quantiles of the return of every action, which networks have a head for; 0: none."""
+        return getattr(self.settings[0], "quantiles", 0)
+
+    @property
     def memory(self) -> int:
         """Bytes of memory per (game, seat), of the network or a custom environment."""
         given = self.custom.memory_bytes if self.custom else 0
@@ -311,6 +316,8 @@ class Participants:
 SHARED = {
     "ppo": ("epochs", "minibatch"),
     "dqn": ("double", "dueling", "huber", "target_every"),
+    "qrdqn": ("quantiles", "double", "huber", "target_every"),
+    "td3": ("critic_hidden", "critic_norm"),
     "sac": ("critic_hidden", "critic_norm", "target_entropy", "target_entropy_share"),
 }
 """Settings by algorithm that all members of a population share: they decide shapes and graphs."""

@@ -32,7 +32,7 @@ from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net, configured_heads, set_wdl_blend
-from sparring.nets.policy import BY_VALUE, Policy
+from sparring.nets.policy import BY_VALUE, DETERMINISTIC, Policy
 from sparring.phases import Timing
 from sparring.pools.lineups import LEARNER, Mixes
 from sparring.pools.protocol import GamePool
@@ -64,6 +64,7 @@ class SelfPlay:
         first_row: int = 0,
         heads: HeadsConfig | None = None,
         average: float = 0.0,
+        quantiles: int = 0,
     ) -> None:
         """Make network and collector for a pool.
 
@@ -79,6 +80,7 @@ class SelfPlay:
         first_row: index of the pool's first row among all pools.
         heads: auxiliary heads.
         average: share of the training whose average weights play, see `learn.averaging`; 0: none.
+        quantiles: of the return of every action, which the network has a head for; 0: none.
         """
         torch.manual_seed(seed)
         self.rules = pool.rules
@@ -87,10 +89,12 @@ class SelfPlay:
             apply_game_overrides(pool, first)
         self.pool, self.seed, self.device = pool, seed, torch.device(device)
         self.threads, self.policy_meta = threads, dict(policy_meta or {})
+        self.best_only = not {BY_VALUE, DETERMINISTIC}.isdisjoint(self.policy_meta)
+        """Whether policies always play the best action."""
         self.net = make_net(
             pool.rules,
             net,
-            heads=configured_heads(pool.rules, heads),
+            heads=configured_heads(pool.rules, heads, quantiles),
             memory=pool.memory_bytes,
             threads=threads,
             roles=roles,
@@ -186,7 +190,7 @@ class SelfPlay:
     ) -> None:
         check_slot(slot, self.slots)
         assert self._slots
-        self._slots.put(slot, weights, greedy=greedy or BY_VALUE in self.policy_meta)
+        self._slots.put(slot, weights, greedy=greedy or self.best_only)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
         self.pool.set_mixes(mixes)

@@ -1,9 +1,10 @@
-"""Soft actor-critic from replay on one page, in the order of execution.
+"""Soft actor-critic from replay on one page, in the order of execution; also REDQ.
 
-The policy network is the actor; two critics and a temperature (entropy coefficient) are trained
-with it. Losses are in `learn.losses`. `SAC.learn_critics` and `SAC.learn_actor` are
-`loss.backward()`; `learn.backends.native_replay` does the same in native code, `learn.fused.sac`
-on a GPU.
+The policy network is the actor; critics and a temperature (entropy coefficient) are trained with
+it. REDQ is the same page with other settings: more critics, of which each target draws a few, many
+steps of them for one of the policy, which raises their mean. Losses are in `learn.losses`.
+`SAC.learn_critics` and `SAC.learn_actor` are `loss.backward()`; `learn.backends.native_replay` does
+the same in native code, `learn.fused.sac` on a GPU.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from sparring.learn.losses import (
     critic_target,
     discrete_actor_loss,
     discrete_critic_target,
+    drawn_critics,
     entropy_target,
     gather_q,
     squashed_sample,
@@ -39,7 +41,7 @@ from sparring.learn.losses import (
 from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied
 from sparring.learn.replay import ReplayBatch
-from sparring.nets.critics import Critics
+from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import POLICY
 from sparring.nets.policy import VALUES, Policy
@@ -101,6 +103,7 @@ class SAC:
             config.critic_hidden or net.hidden,
             activation=net.activation,
             norm=config.critic_norm,
+            count=config.critics,
             normalizer=self.net.normalizer,
         ).to(self.device)
         self.temperature = Temperature(config).to(self.device)
@@ -129,7 +132,7 @@ class SAC:
             bf16 = self.forward.arithmetic == BF16
             self.q_nets = NativeCritics(self.critics, threads=threads, bf16=bf16)
             tell = self.q_nets.mark_changed
-            if self.net.box:
+            if self.net.box and self.critics.count == CRITICS:
                 self.native = NativeSteps(actor, self.q_nets, temperature.grad)
         self.actor_adam = PackedAdam(actor.packed, native=work, on_change=actor.mark_changed)
         self.critic_adam = PackedAdam(critics, native=work, on_change=tell)
@@ -175,17 +178,24 @@ class SAC:
         Critic target and actor loss use the temperature from before this step; the temperature is
         updated by the entropy before the actor's step. Return losses and TD errors per sample.
         """
-        samples, noise, backend = samples.to(self.device), self._noise(), self.native or self
+        samples, noise, backend = samples.to(self.device), self._noise(), self._backend()
         temperature, target = self.temperature.value(), self.target_entropy(samples.mask)
         loss, error = backend.learn_critics(samples, noise, temperature)
         self._step(self.critic_adam, loss, "critic_loss")
-        policy_loss, entropy = backend.learn_actor(samples, noise, temperature, target)
-        self._step(self.actor_adam, policy_loss, "policy_loss")
-        if not self.config.temperature:  # not fixed
-            self._step(self.temperature_adam, entropy, "entropy")
+        losses: dict[str, Tensor | float] = {"critic_loss": loss}
+        if (self.experience.steps + 1) % self.config.policy_every == 0:
+            policy_loss, entropy = backend.learn_actor(samples, noise, temperature, target)
+            self._step(self.actor_adam, policy_loss, "policy_loss")
+            if not self.config.temperature:  # not fixed
+                self._step(self.temperature_adam, entropy, "entropy")
+            losses |= {"policy_loss": policy_loss, "entropy": entropy}
         backend.update_target(self.hparams.tau)
-        losses = {"critic_loss": loss, "policy_loss": policy_loss, "entropy": entropy}
         return losses, error
+
+    def _backend(self) -> SAC | NativeSteps:
+        """Return native code if it is there and has the losses of the settings."""
+        all_of_them = self.config.target_critics == self.critics.count
+        return self.native if self.native and all_of_them and self.config.actor_q == "min" else self
 
     def target_entropy(self, mask: Tensor) -> Tensor | float:
         if self.net.box:
@@ -218,11 +228,17 @@ class SAC:
         head = self.forward(samples.next_obs)[POLICY].float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[1])
-            next_q = self.q_nets.target_q(inputs, action)
+            next_q = self._chosen(self.q_nets.target_q(inputs, action), -2)
             return critic_target(reward, discount, next_q, log_prob, temperature)
         log_probs = masked_log_probs(head, samples.next_mask)
-        next_q = self.q_nets.target_q(inputs)
+        next_q = self._chosen(self.q_nets.target_q(inputs), -3)
         return discrete_critic_target(reward, discount, next_q, log_probs, temperature)
+
+    def _chosen(self, q: Tensor, dim: int) -> Tensor:
+        """Return the Q values of the critics that this step's target uses."""
+        count, chosen_count = self.critics.count, self.config.target_critics
+        chosen = drawn_critics(count, chosen_count, self.seed, self.experience.steps)
+        return q if chosen is None else q.index_select(dim, chosen.to(q.device))
 
     def learn_actor(
         self, samples: ReplayBatch, noise: Tensor, temperature: float, target: Tensor | float
@@ -235,12 +251,13 @@ class SAC:
         head = self.head(samples.obs).float()
         if self.net.box:
             action, log_prob = squashed_sample(head, noise[0])
-            loss = actor_loss(self.q_nets.forward_frozen(inputs, action), log_prob, temperature)
+            q = self.q_nets.forward_frozen(inputs, action)
+            loss = actor_loss(q, log_prob, temperature, of=self.config.actor_q)
             entropy = -log_prob
         else:
             log_probs = masked_log_probs(head, samples.mask)
             q = self.q_nets.forward_frozen(inputs)
-            loss, entropy = discrete_actor_loss(q, log_probs, temperature)
+            loss, entropy = discrete_actor_loss(q, log_probs, temperature, of=self.config.actor_q)
         self.actor_adam.packed.grad.zero_()
         self.temperature_adam.packed.grad.zero_()
         total = loss + temperature_loss(self.temperature.log, entropy.detach(), target)

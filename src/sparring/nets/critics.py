@@ -1,7 +1,7 @@
-"""Twin Q networks of SAC with their target networks.
+"""Q networks of SAC, REDQ and TD3 with their target networks.
 
 All weights of a critic lie in one row of one tensor, so that an optimizer step, a Polyak update and
-a norm are one call each. Both critics of all members of a population share one batched product per
+a norm are one call each. The critics of all members of a population share one batched product per
 layer.
 """
 
@@ -19,7 +19,7 @@ from sparring.nets.inputs import Inputs
 from sparring.nets.layers import Normalizer
 
 CRITICS = 2
-"""Targets use the smaller of their estimates."""
+"""Usual number: targets use the smaller of their estimates."""
 ALIGNED = 64
 """Every critic's weights start at a multiple of this many numbers."""
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -68,7 +68,7 @@ class Widen(nn.Module):
 
 
 class Critics(nn.Module):
-    """Two critics for every member. Each reads a row, and the action if actions are continuous."""
+    """Critics for every member. Each reads a row, and the action if actions are continuous."""
 
     target: Tensor
 
@@ -80,23 +80,26 @@ class Critics(nn.Module):
         activation: str = "relu",
         norm: bool = False,
         members: int = 1,
+        count: int = CRITICS,
         normalizer: Normalizer | None = None,
     ) -> None:
         """Initialize critics and targets.
 
         norm: layer norm before every activation.
+        count: of the critics of a member.
         normalizer: the actor's, used by the critics as well.
         """
         super().__init__()
         rules = inputs.rules
-        self.box, self.actions, self.norm, self.members = rules.box, rules.actions, norm, members
+        self.box, self.actions, self.norm = rules.box, rules.actions, norm
+        self.members, self.count = members, count
         self.widen = Widen(inputs, normalizer)
         self.kind, self.activation = activation, ACTIVATIONS[activation]
         self.widths = (self.widen.width + self.box, *hidden, self.actions or 1)
         self.layout = tensor_layout(self.widths, norm=norm)
         used = sum(tensor.size for tensor in self.layout)
         self._sizes = [*(tensor.size for tensor in self.layout), -used % ALIGNED]
-        self.flat = nn.Parameter(torch.zeros(members, CRITICS, sum(self._sizes)))
+        self.flat = nn.Parameter(torch.zeros(members, count, sum(self._sizes)))
         self.register_buffer("target", self.flat.detach().clone())
         self.reset_parameters()
 
@@ -114,7 +117,7 @@ class Critics(nn.Module):
         self.target.copy_(self.flat)
 
     def split(self, flat: Tensor) -> list[Tensor]:
-        """Return views of the tensors of all critics, [members * 2, rows, columns] each."""
+        """Return views of the tensors of all critics, [members * critics, rows, columns] each."""
         parts = torch.split_with_sizes(flat.flatten(0, 1), self._sizes, -1)
         return [
             part.view(-1, tensor.rows, tensor.columns)
@@ -122,9 +125,9 @@ class Critics(nn.Module):
         ]
 
     def named_tensors(self, flat: Tensor | None = None) -> dict[str, Tensor]:
-        """Return views of `flat`, or of the weights, by name [members, 2, rows, columns]."""
+        """Return views of `flat`, or of the weights, by name [members, critics, rows, columns]."""
         split = self.split(self.flat.detach() if flat is None else flat)
-        shape = (self.members, CRITICS)
+        shape = (self.members, self.count)
         return {
             tensor.name: part.view(*shape, *part.shape[1:])
             for tensor, part in zip(self.layout, split, strict=True)
@@ -133,16 +136,16 @@ class Critics(nn.Module):
     def forward(
         self, numbers: Tensor, action: Tensor | None = None, *, weights: Tensor | None = None
     ) -> Tensor:
-        """Return the Q values of both critics.
+        """Return the Q values of all critics.
 
         numbers: output of `widen` [batch, features], or [members, batch, features]; action alike.
         weights: `target`, or `flat.detach()` for no gradient; left out, the critics' weights.
-        Returns [2, batch] for continuous actions, else [2, batch, actions]; with a leading members
-        dimension if `numbers` has one.
+        Returns [critics, batch] for continuous actions, else [critics, batch, actions]; with a
+        leading members dimension if `numbers` has one.
         """
         x = numbers if action is None else torch.cat((numbers, action), -1)
         lead = x.shape[:-2]
-        x = x.unsqueeze(-3).expand(*lead, CRITICS, -1, -1)
+        x = x.unsqueeze(-3).expand(*lead, self.count, -1, -1)
         x = x.flatten(0, 1) if lead else x
         split = iter(self.split(self.flat if weights is None else weights))
         for _ in self.widths[1:-1]:
@@ -154,7 +157,7 @@ class Critics(nn.Module):
             x = self.activation(x)
         weight, bias = next(split), next(split)
         x = torch.baddbmm(bias, x, weight)
-        x = x.view(*lead, CRITICS, *x.shape[1:]) if lead else x
+        x = x.view(*lead, self.count, *x.shape[1:]) if lead else x
         return x if self.actions else x.squeeze(-1)
 
     @torch.no_grad()

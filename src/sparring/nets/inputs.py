@@ -15,6 +15,7 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError, suggestion
 from sparring.games.features import Feature, FeatureBlock, runs_of
 from sparring.games.rules import Rules
+from sparring.pools.custom.cache import pixels_of
 
 MEMORY_STEP = 16
 """Memory sizes are multiples of this many bytes, so that rows stay aligned."""
@@ -141,12 +142,17 @@ def select_blocks(rules: Rules, names: Sequence[str]) -> tuple[FeatureBlock, ...
 
 
 def memory_bytes_of(rules: Rules, net: NetConfig) -> int:
-    """Return the bytes of memory per (game, seat) of a network: float32; 0 without memory."""
+    """Return the bytes of memory per (game, seat) of a network; 0 without memory."""
     if not net.memory:
         return 0
-    stacked = (net.frames - 1) * len(rules.features)
-    numbers = net.memory_width if net.recurrent else stacked
-    return -(-4 * numbers // MEMORY_STEP) * MEMORY_STEP
+    used = 4 * net.memory_width if net.recurrent else (net.frames - 1) * frame_bytes(rules, net)
+    return -(-used // MEMORY_STEP) * MEMORY_STEP
+
+
+def frame_bytes(rules: Rules, net: NetConfig) -> int:
+    """Return the bytes of a stacked observation: pixels as they come, other features as floats."""
+    pixels = pixels_of(rules) if net.reads_pixels else None
+    return pixels.count if pixels else 4 * len(rules.features)
 
 
 def fit_memory_bytes(rules: Rules, net: NetConfig, memory: int) -> int:

@@ -16,13 +16,15 @@ from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import fit_memory_bytes
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
+from sparring.nets.pixels import PIXEL_NETS, PixelNet
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.residual import ResidualNet
 
-KINDS: dict[str, type[Perceptron | ResidualNet | AttentionNet]] = {
+KINDS: dict[str, type[Perceptron | ResidualNet | AttentionNet | PixelNet]] = {
     "mlp": Perceptron,
     "residual": ResidualNet,
     "attention": AttentionNet,
+    **PIXEL_NETS,
 }
 
 

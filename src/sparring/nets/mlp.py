@@ -19,6 +19,7 @@ from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
 from sparring.nets.net import (
     AUXILIARY_HEADS,
     POLICY,
+    QUANTILES,
     SCORE,
     VALUE,
     WDL,
@@ -34,32 +35,17 @@ NATIVE_ACTIVATIONS = tuple(ACTIVATIONS)
 """In the order of the enumeration in csrc/nets."""
 
 
-class LinearNet(Net):
-    """A first layer, linear layers behind it, and linear heads."""
+class LinearHeads(Net):
+    """A network whose heads are linear. A std shared by all rows is the policy head's bias."""
 
-    first: FirstLayer
     head_mask: Tensor
 
-    @property
-    def normalizer(self) -> Normalizer | None:
-        return self.first.normalizer
-
-    def update_normalizer(self, obs: Tensor) -> None:
-        self.first.update_normalizer(obs)
-
-    def make_activation(self) -> nn.Module:
-        if self.config.activation == "tanh":
-            return Tanh(self.first.native, fast=self.config.sparse)
-        return ACTIVATIONS[self.config.activation]()
-
-    def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
-        """Initialize the first layer, which reads `inputs`, and linear layers orthogonally."""
-        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
-        initialize_used_rows(self.first.weight, inputs, gain)
-        for module in (module for stack in stacks for module in stack.modules()):
-            if isinstance(module, nn.Linear):
-                orthogonal_(module.weight, gain)
-                nn.init.zeros_(module.bias)
+    def make_heads(self, rules: Rules, *widths: int) -> None:
+        """Make heads that read layers of these widths, one for each head or one for all."""
+        each = widths * len(self.heads) if len(widths) == 1 else widths
+        for (name, numbers), width in zip(self.heads.items(), each, strict=True):
+            self.add_module(f"{name}_head", nn.Linear(width, numbers))
+        self.register_buffer("head_mask", head_mask(rules, self.config), persistent=False)
 
     def initialize_heads(self) -> None:
         """Initialize heads: a policy that is nearly equal for all rows, and the value 0."""
@@ -83,8 +69,35 @@ class LinearNet(Net):
         return output.squeeze(-1) if name == VALUE else output
 
 
+class LinearNet(LinearHeads):
+    """A first layer, linear layers behind it, and linear heads."""
+
+    first: FirstLayer
+
+    @property
+    def normalizer(self) -> Normalizer | None:
+        return self.first.normalizer
+
+    def update_normalizer(self, obs: Tensor) -> None:
+        self.first.update_normalizer(obs)
+
+    def make_activation(self) -> nn.Module:
+        if self.config.activation == "tanh":
+            return Tanh(self.first.native, fast=self.config.sparse)
+        return ACTIVATIONS[self.config.activation]()
+
+    def initialize_layers(self, inputs: Inputs, stacks: Iterable[nn.Module]) -> None:
+        """Initialize the first layer, which reads `inputs`, and linear layers orthogonally."""
+        gain = math.sqrt(2) if self.config.activation != "tanh" else 5 / 3
+        initialize_used_rows(self.first.weight, inputs, gain)
+        for module in (module for stack in stacks for module in stack.modules()):
+            if isinstance(module, nn.Linear):
+                orthogonal_(module.weight, gain)
+                nn.init.zeros_(module.bias)
+
+
 class Perceptron(LinearNet):
-    """Linear layers over all features. A std shared by all rows is the policy head's bias."""
+    """Linear layers over all features."""
 
     def __init__(
         self, rules: Rules, config: NetConfig, *, threads: int = 1, **options: Unpack[NetOptions]
@@ -115,7 +128,7 @@ class Perceptron(LinearNet):
         self.head_layers: dict[str, str] = {}
         """Module of the layers between a head and its tower, for heads that have such layers."""
         for layers, widths, readers in (
-            ("policy_layers", config.policy_hidden, (POLICY,)),
+            ("policy_layers", config.policy_hidden, (POLICY, QUANTILES)),
             ("value_layers", config.value_hidden, (VALUE, WDL, SCORE)),
         ):
             heads = [name for name in readers if name in self.heads]
@@ -124,10 +137,8 @@ class Perceptron(LinearNet):
                 self.add_module(layers, stack)
                 self.head_layers |= dict.fromkeys(heads, layers)
         last = {"policy_layers": config.policy_hidden, "value_layers": config.value_hidden}
-        for name, width in self.heads.items():
-            input_width = last.get(self.head_layers.get(name, ""), config.hidden)[-1]
-            self.add_module(f"{name}_head", nn.Linear(input_width, width))
-        self.register_buffer("head_mask", head_mask(rules, config), persistent=False)
+        read = [last.get(self.head_layers.get(name, ""), config.hidden)[-1] for name in self.heads]
+        self.make_heads(rules, *read)
         self.initialize_layers(
             self.inputs,
             [self.towers, *map(self.get_submodule, dict.fromkeys(self.head_layers.values()))],
@@ -161,12 +172,16 @@ class Perceptron(LinearNet):
 
 
 def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, int]:
-    """Return the tower of each head: one for all, or one each; auxiliary heads read the value's."""
+    """Return the tower of each head: one for all, or one each.
+
+    Auxiliary heads read the value's, quantiles the policy's.
+    """
     if config.shared:
         return dict.fromkeys(heads, 0)
-    main = [name for name in heads if name not in AUXILIARY_HEADS]
+    main = [name for name in heads if name not in (*AUXILIARY_HEADS, QUANTILES)]
     auxiliary = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
-    return {name: main.index(name) if name in main else auxiliary for name in heads}
+    towers = {name: main.index(name) if name in main else auxiliary for name in heads}
+    return towers | ({QUANTILES: main.index(POLICY)} if QUANTILES in heads else {})
 
 
 @torch.no_grad()

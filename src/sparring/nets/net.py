@@ -29,6 +29,10 @@ WDL, SCORE, HIDDEN, OPPONENTS = "wdl", "score", "hidden", "opponents"
 of hidden information, such as the opponents' cards; logits of the next action of every other seat,
 from the left one on."""
 
+QUANTILES = "quantiles"
+"""Head of QR-DQN: quantiles of the return of every action [rows, quantiles * actions]. It reads
+what the policy head reads, which is their mean."""
+
 AUXILIARY_HEADS = (WDL, SCORE, HIDDEN, OPPONENTS)
 
 HeadOutputs = dict[str, Tensor]
@@ -183,7 +187,8 @@ def blend_wdl(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor
 
 def is_unused_by_policy(name: str) -> bool:
     """Whether the tensor of this name belongs to other heads than the policy."""
-    return name.startswith((VALUE, WDL, SCORE, f"{HIDDEN}_head", f"{OPPONENTS}_head"))
+    others = (f"{head}_head" for head in (HIDDEN, OPPONENTS, QUANTILES))
+    return name.startswith((VALUE, WDL, SCORE, *others))
 
 
 def default_heads(rules: Rules) -> dict[str, int]:
@@ -200,9 +205,14 @@ RESULTS = 3
 """Win, draw and loss."""
 
 
-def head_widths(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
-    """Return the widths of all heads by name; a head whose loss weight stays 0 is left out."""
+def head_widths(rules: Rules, config: HeadsConfig | None, quantiles: int = 0) -> dict[str, int]:
+    """Return the widths of all heads by name; a head whose loss weight stays 0 is left out.
+
+    quantiles: of the return of every action; 0: none.
+    """
     widths = default_heads(rules)
+    if quantiles:
+        widths[QUANTILES] = quantiles * rules.actions
     if config is None:
         return widths
     if any(config.wdl.values):
@@ -216,9 +226,13 @@ def head_widths(rules: Rules, config: HeadsConfig | None) -> dict[str, int]:
     return widths
 
 
-def configured_heads(rules: Rules, config: HeadsConfig | None) -> dict[str, int] | None:
-    """Return `head_widths` if auxiliary heads are configured, else None."""
-    return head_widths(rules, config) if config is not None and config.asked else None
+def configured_heads(
+    rules: Rules, config: HeadsConfig | None, quantiles: int = 0
+) -> dict[str, int] | None:
+    """Return `head_widths` if there are others than policy and value, else None."""
+    if quantiles or (config is not None and config.asked):
+        return head_widths(rules, config, quantiles)
+    return None
 
 
 def set_wdl_blend(net: Net, config: HeadsConfig | None) -> Net:

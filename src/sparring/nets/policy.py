@@ -41,12 +41,14 @@ Bytes = npt.NDArray[np.uint8]
 
 DEFAULT_SIMULATIONS = 64
 BY_VALUE, DUELING, VALUES = "by_value", "dueling", "values"
-HEAD_META = (BY_VALUE, DUELING, VALUES)
+DETERMINISTIC = "deterministic"
+HEAD_META = (BY_VALUE, DUELING, VALUES, DETERMINISTIC)
 """Keys of `meta` for heads that differ from an actor-critic's.
 
 by_value: the policy head holds action values (Q), or advantages; the best action is played.
 dueling: the policy head holds advantages, the value head state values.
 values: false if the value head was never trained.
+deterministic: the policy head holds means, and its log standard deviations were never trained.
 """
 
 
@@ -81,7 +83,9 @@ class Policy:
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
         self.is_value_based = bool(self.meta.get(BY_VALUE, False))
         """Whether the policy head holds action values: the best is played, none is sampled."""
-        self.greedy: bool | None = self.is_value_based or None
+        self.is_greedy = self.is_value_based or bool(self.meta.get(DETERMINISTIC, False))
+        """Whether it always plays the best action, and never samples one."""
+        self.greedy: bool | None = self.is_greedy or None
         """Overrides the `greedy` argument of all calls, see `always`; None: does not."""
         self.budget: Budget | None = None
         """Of a tree search at every decision, see `searching`; None: the network alone."""
@@ -98,9 +102,10 @@ class Policy:
 
     def always(self, *, greedy: bool) -> Policy:
         """Return this policy with greedy or sampled actions in all calls; the network is shared."""
-        if self.is_value_based and not greedy:
+        if self.is_greedy and not greedy:
+            learned = "action values" if self.is_value_based else "actions without a spread"
             raise ConfigError(
-                f"{self.name} has learned action values and plays the best action; there are no "
+                f"{self.name} has learned {learned} and plays the best action; there are no "
                 "probabilities to sample from, leave @sampled out"
             )
         fixed = copy.copy(self)

@@ -31,6 +31,7 @@ def steady(config: TrainConfig) -> TrainConfig:
     by_algo: dict[str, dict[str, Any]] = {
         "ppo": {"target_kl": 0.0},
         "dqn": {"epsilon": config.dqn.epsilon.values[-1]},
+        "qrdqn": {"epsilon": config.qrdqn.epsilon.values[-1]},
         "gumbel": {"simulations": config.gumbel.simulations.values[-1]},
     }
     changes: dict[str, Any] = {config.algo: by_algo[config.algo]} if config.algo in by_algo else {}

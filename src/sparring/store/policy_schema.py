@@ -12,7 +12,9 @@ from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.hierarchy import ROLES
 from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
+from sparring.nets.pixels import PIXEL_NETS
 from sparring.pools.custom.choices import MAX_COMBINATIONS, MAX_PARTS
+from sparring.pools.custom.layout import Pixels
 from sparring.pools.custom.rules import DECLARED
 from sparring.store.schema import (
     any_value,
@@ -37,7 +39,7 @@ MAX_SIZE = 2**22
 
 SIZE = integer(0, MAX_SIZE)
 HEAD_NAME = string_matching(r"[A-Za-z]\w{0,60}", "the name of a head")
-LAYOUT_PART = list_of(any_value, 4)
+LAYOUT_PART = list_of(any_value, 5)
 BOUNDS = object_with(
     {
         "low": list_of(number, MAX_SIZE),
@@ -93,6 +95,7 @@ POLICY_SCHEMA = object_with(
         "by_value": boolean,
         "dueling": boolean,
         "values": boolean,
+        "deterministic": boolean,
         "update": integer(),
         "decisions": integer(),
         "seconds": number,
@@ -127,6 +130,12 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
         **{f"foreign.{key}": custom[key] for key in ("numbers", "actions") if custom},
         **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
     }
+    for net in (meta["net"], *meta.get(ROLES, {}).values()):
+        kind = PIXEL_NETS.get(net.get("kind", ""))
+        for part in custom.get("parts", ()):
+            if kind and part[4:]:
+                size = Pixels(tuple(part[4]), 0).size
+                counts["foreign.parts"] = kind.width * kind.maps(*size)
     for where, count in counts.items():
         if count > num_weights:
             raise ValueError(f"{where} is {count:,}, more than its {num_weights:,} weights allow")
@@ -137,13 +146,17 @@ def check_custom(custom: Mapping[str, Any]) -> None:
     parts = custom.get("parts", ())
     for at, part in enumerate(parts):
         where = f"foreign.parts[{at}]"
-        if len(part) != 4:
+        if len(part) not in (4, 5):
             raise ValueError(f"{where} has {len(part)} entries, not name, count, type and divisor")
-        name, count, kind, divisor = part
+        name, count, kind, divisor, *shape = part
         string(name, where)
         SIZE(count, where)
         string_matching("float32|uint8", "float32 or uint8")(kind, where)
         number(divisor, where)
+        if shape:
+            list_of(integer(1, MAX_SIZE), 4)(shape[0], f"{where}[4]")
+            if len(shape[0]) < 2 or math.prod(shape[0]) != count or kind != "uint8":
+                raise ValueError(f"{where} has a shape that its {count} numbers do not have")
     total = sum(part[1] for part in parts)
     if parts and total != custom["numbers"]:
         raise ValueError(f"foreign.parts has {total} numbers, foreign.numbers {custom['numbers']}")

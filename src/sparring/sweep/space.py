@@ -26,7 +26,16 @@ HOW = "give { low = 1e-4, high = 1e-2, log = true }, choices in a list, or { per
 MAX_ITEMS = 32
 """Maximum length of a permutation."""
 MAX_CHOICES = 1000
-SHAPING = ("net", "hierarchy", "hierarchy.on", "algo", "dqn.dueling", "sac.critic_hidden")
+SHAPING = (
+    *("net", "hierarchy", "hierarchy.on", "algo", "dqn.dueling", "qrdqn.quantiles"),
+    *(
+        "sac.critic_hidden",
+        "redq.critic_hidden",
+        "td3.critic_hidden",
+        "sac.critics",
+        "redq.critics",
+    ),
+)
 """Settings that change the shape of networks; so does everything under net."""
 
 

@@ -77,7 +77,7 @@ def check_same_heads(path: str, policy: Policy, *, by_value: bool) -> None:
         return
     holds, wanted, algos = "probabilities", "values", "ppo, gumbel or sac"
     if policy.is_value_based:
-        holds, wanted, algos = "values", "probabilities", "dqn"
+        holds, wanted, algos = "values", "probabilities", "dqn or qrdqn"
     raise ConfigError(
         f"init: {path} has learned action {holds}, and this algorithm learns {wanted}; start "
         f"from a run of the same kind, or with --algo {algos}"
@@ -119,7 +119,7 @@ def random_weights(rules: Rules, plan: Plan, seed: int, memory: int) -> dict[str
     """Return initial weights of the network of a run."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        heads = configured_heads(rules, plan.heads)
+        heads = configured_heads(rules, plan.heads, plan.quantiles)
         net = make_net(rules, plan.net, heads=heads, memory=memory, roles=plan.role_nets)
     set_wdl_blend(net, plan.heads)
     return dict(net.state_dict())

@@ -108,8 +108,11 @@ class AgentService:
                 raise
             return await self._fall_back(request, name, one_line(wrong))
         policy, budget = agent.policy, self.searches.budget_of(request)
-        if request.sampled and policy.is_value_based:
-            raise ConfigError(f"{name} learned values of actions (DQN); leave sampled out")
+        if request.sampled and policy.is_greedy:
+            learned = (
+                "values of actions (DQN)" if policy.is_value_based else "no probabilities (TD3)"
+            )
+            raise ConfigError(f"{name} learned {learned}; leave sampled out")
         row_bytes = policy.net.inputs.row_bytes
         decision = await read_position(request, make_decision, request, policy.rules, row_bytes)
         if decision.state is not None:

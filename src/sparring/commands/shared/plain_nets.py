@@ -21,6 +21,7 @@ from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import MEMORY, POLICY, VALUE, Net
+from sparring.nets.pixels import PIXEL_NETS, PixelNet
 from sparring.nets.policy import VALUES, Policy
 from sparring.nets.recurrent import RecurrentNet
 
@@ -81,6 +82,8 @@ def plain_net(policy: Policy) -> nn.Module:
     net, valued = policy.net, has_values(policy)
     if isinstance(net, HierarchyNet):
         return PlainHierarchy(policy.rules, net, valued=valued)
+    if isinstance(net, PixelNet) and policy.memory_bytes:
+        return PlainFrames(policy.rules, net, valued=valued)
     if policy.memory_bytes:
         return PlainStateful(policy.rules, net, valued=valued)
     return PlainNet(policy.rules, net, valued=valued)
@@ -188,6 +191,25 @@ class PlainStateful(nn.Module):
             after = functional.pad(after, (0, self.numbers - after.shape[1]))
         values = (self.net.unscaled_values(heads),) if self.valued else ()
         return (heads[POLICY], *values, after)
+
+
+class PlainFrames(nn.Module):
+    """A network of stacked frames: bytes and the bytes of older frames in; the same out."""
+
+    def __init__(self, rules: Rules, net: PixelNet, *, valued: bool) -> None:
+        super().__init__()
+        self.valued = valued
+        self.net = PIXEL_NETS[net.config.kind](
+            rules, net.config, heads=net.heads, memory=net.inputs.memory
+        )
+        self.net.load_state_dict(net.state_dict())
+
+    def forward(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, ...]:
+        """Return logits [rows, actions], values [rows] if there are any, and memory."""
+        rows = torch.cat((obs, memory), 1)
+        heads = self.net(rows)
+        values = (self.net.unscaled_values(heads),) if self.valued else ()
+        return (heads[POLICY], *values, self.net.next_frames(rows))
 
 
 class WidenedLayer(nn.Module):

@@ -25,6 +25,7 @@ from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import memory_bytes_of
+from sparring.nets.net import QUANTILES
 from sparring.nets.policy import Policy
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules
@@ -200,13 +201,20 @@ def settings_of(
     own = start_of(target, kind)
     if own:
         changes |= {"init": str(target.folder), "net": {}}
-        algo = algo or ("dqn" if own.is_value_based else "")
+        algo = algo or value_learner(own)
     base = with_preset(game_of(rules), config.config, gpu=uses_gpu(device), algo=algo)
     settings: TrainConfig = merged(replace_budget(base, budget), {**changes, **budget}, "exploit")
     net = own.net.config if own else settings.net
     if kind == SEES:
         return replace(settings, net=replace(critic_config(net), sees=True))
     return replace(settings, net=net) if own else with_memory(settings, target)
+
+
+def value_learner(own: Policy) -> str:
+    """Return the algorithm that goes on with a policy's action values, "" if it has none."""
+    if not own.is_value_based:
+        return ""
+    return "qrdqn" if QUANTILES in own.net.heads else "dqn"
 
 
 def start_of(target: ExploitTarget, kind: str) -> Policy | None:
@@ -274,7 +282,7 @@ def measured(
 def is_deterministic(target: ExploitTarget, response: Policy) -> bool:
     """Whether every game from a seat is the same: no chance, and both players are greedy."""
     varied = target.rules.chance or is_timed([target.player])
-    return not varied and target.plays == "greedy" and response.is_value_based
+    return not varied and target.plays == "greedy" and response.is_greedy
 
 
 def games_of(config: ExploitConfig, rules: Rules) -> int:
@@ -298,7 +306,7 @@ def match(
     games = whole_rounds(rules, rules.seats) if one_round else games_of(config, rules)
     with ProgressBar(f"measuring {rules.name}", games) as steps:
         results = evaluate(
-            response.always(greedy=not repeats or response.is_value_based),
+            response.always(greedy=not repeats or response.is_greedy),
             [other],
             rules=rules,
             games=games,

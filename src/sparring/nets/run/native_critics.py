@@ -1,4 +1,4 @@
-"""Native passes of critics on a CPU: both critics in one call, their targets in another.
+"""Native passes of critics on a CPU: all critics in one call, their targets in another.
 
 `csrc/nets/layers.hpp` computes; this module maps layers to offsets in the flat arrays. Tests
 compare it with autograd.
@@ -16,7 +16,7 @@ from torch import Tensor
 from sparring import _native
 from sparring.capabilities.refusals import feature_unsupported_reason
 from sparring.games.features import runs_of
-from sparring.nets.critics import CRITICS, Critics
+from sparring.nets.critics import Critics
 from sparring.nets.inputs import Inputs
 from sparring.nets.mlp import NATIVE_ACTIVATIONS
 from sparring.nets.run.native import Layer, Tower
@@ -27,8 +27,8 @@ Floats = npt.NDArray[np.float32]
 class NativeCritics:
     """Native passes with the interface of `Critics`.
 
-    Inputs are rows of numbers, with the action last; outputs are [rows, 2], or
-    [rows, 2 * actions].
+    Inputs are rows of numbers, with the action last; outputs are [rows, critics], or
+    [rows, critics * actions].
     """
 
     def __init__(self, critics: Critics, *, threads: int, bf16: bool = False) -> None:
@@ -43,7 +43,7 @@ class NativeCritics:
             "numbers": critics.widths[0],
             "sparse": False,
             "activation": NATIVE_ACTIVATIONS.index(critics.kind),
-            "head_width": CRITICS * self.each,
+            "head_width": critics.count * self.each,
             "towers": towers_of(critics),
             "threads": threads,
             "bf16": bf16,
@@ -103,20 +103,20 @@ class NativeCritics:
 
     def forward_q(self, inputs: Tensor) -> Tensor:
         """Return the Q values of rows of numbers."""
-        out = np.empty((len(inputs), CRITICS * self.each), np.float32)
+        out = np.empty((len(inputs), self.critics.count * self.each), np.float32)
         self.forward_into(inputs.numpy(), out)
         return self.split(out)
 
     @torch.no_grad()
     def target_q(self, numbers: Tensor, action: Tensor | None = None) -> Tensor:
         inputs = _join(numbers, action).numpy()
-        out = np.empty((len(inputs), CRITICS * self.each), np.float32)
+        out = np.empty((len(inputs), self.critics.count * self.each), np.float32)
         self.forward_targets(inputs, out)
         return self.split(out)
 
     def split(self, out: Floats) -> Tensor:
         """Return outputs by critic, in the shape of `Critics.forward`."""
-        q = torch.from_numpy(out).view(-1, CRITICS, self.each).transpose(0, 1)
+        q = torch.from_numpy(out).view(-1, self.critics.count, self.each).transpose(0, 1)
         return q if self.critics.actions else q.squeeze(-1)
 
 
@@ -156,10 +156,10 @@ def native_critics_unsupported_reason(critics: Critics) -> str:
 
 
 def towers_of(critics: Critics) -> list[Tower]:
-    """Return the offsets of all layers' weights in both critics."""
+    """Return the offsets of all layers' weights in all critics."""
     each = critics.flat.shape[-1]
     towers: list[Tower] = []
-    for number in range(CRITICS):
+    for number in range(critics.count):
         offset, layers = number * each, list[Layer]()
         for weight, bias in zip(critics.layout[::2], critics.layout[1::2], strict=True):
             bias_offset = offset + weight.size

@@ -16,6 +16,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import check_factory_trusted, load_factory
 from sparring.games.rules import Rules
 from sparring.pools.custom.base import CustomPool
+from sparring.pools.custom.layout import Pixels
 from sparring.pools.custom.make import make_pool
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.custom.seats import TablePool
@@ -28,6 +29,11 @@ MODE = "render_mode"
 
 def is_custom(rules: Rules) -> bool:
     return isinstance(rules, CustomRules)
+
+
+def pixels_of(rules: Rules) -> Pixels | None:
+    """The pixels that a game's observations consist of; None: they are something else."""
+    return rules.pixels if isinstance(rules, CustomRules) else None
 
 
 def factory_of(rules: Rules) -> str:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sparring.errors import ConfigError, SparringError
 from sparring.pools.custom.bounds import Bounds, bounds_of
 from sparring.pools.custom.choices import Choices, choices_of
-from sparring.pools.custom.layout import ALL, BYTES, FLOATS, LayoutPart, ObsLayout
+from sparring.pools.custom.layout import ALL, BYTES, FLOATS, LayoutPart, ObsLayout, Pixels
 
 Numbers = npt.NDArray[np.float32]
 Mask = npt.NDArray[np.uint8]
@@ -30,6 +30,8 @@ BINARY = -1
 """In place of a number of choices: zeros and ones."""
 PIXEL = 255
 """A Box of bytes up to this value holds pixels, which are divided by it."""
+LEAST_SIDE = 8
+"""Pixels of fewer rows or columns are numbers like any other."""
 
 
 def library(name: str) -> Any:
@@ -65,8 +67,8 @@ class Encoding:
 
     def flatten(self, obs: Any, *lead: int) -> Numbers:
         """Return numbers [*lead, numbers]; `lead` is the number of envs if obs is a batch."""
-        if isinstance(obs, np.ndarray) and obs.dtype == np.float32 and self.is_box:
-            return flat(self.space, obs, lead)
+        if isinstance(obs, np.ndarray) and obs.dtype == self.dtype and self.is_box:
+            return flat(self.space, obs, lead, self.dtype)
         with np.errstate(over="ignore"):  # too large a float64 becomes inf, which is refused
             return flatten(self.space, obs, lead)
 
@@ -88,6 +90,8 @@ class Encoding:
                 given = np.asarray(value)
                 if given.shape != shape or (count == BINARY and not is_binary(given)):
                     break
+                if out.dtype == np.uint8 and given.dtype != np.uint8:
+                    self.layout.check_bytes(given.ravel())
                 with np.errstate(over="ignore"):  # inf is refused later
                     out[at : at + given.size] = given.ravel()
                 at += given.size
@@ -100,6 +104,11 @@ class Encoding:
     def _leaves(self) -> list[tuple[tuple[Any, ...], tuple[int, ...], int, int]]:
         """Paths of an observation's parts with shapes or counts of choices; [] for other kinds."""
         return leaves_of(self.space) or []
+
+    @cached_property
+    def dtype(self) -> type[np.float32] | type[np.uint8]:
+        """Dtype of flattened observations in a pool: bytes of pixels, else floats."""
+        return np.uint8 if self.layout.pixels else np.float32
 
     @cached_property
     def is_box(self) -> bool:
@@ -250,7 +259,8 @@ def parts_of(space: Any, name: str = "") -> Iterator[LayoutPart]:
         return
     count = int(spaces.flatdim(space))
     if count:
-        yield LayoutPart(name or ALL, count, *storage_of(space))
+        stored = storage_of(space)
+        yield LayoutPart(name or ALL, count, *stored, shape_of(space) if PIXEL in stored else ())
 
 
 def storage_of(space: Any) -> tuple[str, float]:
@@ -262,6 +272,17 @@ def storage_of(space: Any) -> tuple[str, float]:
         return FLOATS, 1.0
     pixels = space.dtype == np.uint8 and space.high.max() == PIXEL
     return BYTES, float(PIXEL) if pixels else 1.0
+
+
+def shape_of(space: Any) -> tuple[int, ...]:
+    """The shape of a Box of pixels if it can be seen as a picture, else ()."""
+    shape = tuple(map(int, space.shape))
+    if not 2 <= len(shape) <= 4:
+        return ()
+    pixels = Pixels(shape, 0)
+    least = min(pixels.size)
+    channels = min(shape[-3], shape[-1]) if len(shape) > 2 else 1
+    return shape if least >= LEAST_SIDE and channels < least else ()
 
 
 def check_readable(space: Any, where: str) -> None:
@@ -305,10 +326,12 @@ def flatten(space: Any, obs: Any, lead: tuple[int, ...]) -> Numbers:
     return np.concatenate(chosen, axis=-1)
 
 
-def flat(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> Numbers:
+def flat(
+    space: Any, given: npt.NDArray[Any], lead: tuple[int, ...], dtype: Any = np.float32
+) -> Numbers:
     """Return a copy of an array of numbers as [*lead, numbers]."""
     check_shape(space, given, lead)
-    return given.astype(np.float32).reshape(*lead, -1)
+    return given.astype(dtype).reshape(*lead, -1)
 
 
 def check_shape(space: Any, given: npt.NDArray[Any], lead: tuple[int, ...]) -> None:

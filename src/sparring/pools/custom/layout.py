@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,37 @@ ALL = "obs"
 
 
 @dataclass(frozen=True)
+class Pixels:
+    """Pixels among the bytes of a row, in the order of their shape."""
+
+    shape: tuple[int, ...]
+    """As the environment gives it: (H, W), (H, W, C), (C, H, W), or stacked (F, ...) of the last
+    two. The axis of channels is the smaller one of the first and the last."""
+    offset: int
+    """First byte in a row."""
+
+    @property
+    def channels_first(self) -> bool:
+        return len(self.shape) > 2 and self.shape[-3] < self.shape[-1]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        if len(self.shape) == 2 or self.channels_first:
+            return self.shape[-2], self.shape[-1]
+        return self.shape[-3], self.shape[-2]
+
+    @property
+    def channels(self) -> int:
+        """Channels, those of stacked frames together."""
+        return self.count // math.prod(self.size)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
 class LayoutPart:
     """A named range of numbers: a key of a Dict observation, or a whole observation."""
 
@@ -29,9 +61,12 @@ class LayoutPart:
     dtype: str = FLOATS
     divisor: float = 1.0
     """Networks see the value divided by this; 255 for pixels."""
+    shape: tuple[int, ...] = ()
+    """Of pixels, see `Pixels`; () for other numbers."""
 
     def plain(self) -> list[Any]:
-        return [self.name, self.count, self.dtype, self.divisor]
+        plain: list[Any] = [self.name, self.count, self.dtype, self.divisor]
+        return [*plain, list(self.shape)] if self.shape else plain
 
 
 @dataclass(frozen=True)
@@ -82,19 +117,33 @@ class ObsLayout:
             first += part.count
         return tuple(found)
 
+    @cached_property
+    def pixels(self) -> Pixels | None:
+        """The pixels of an observation that consists of nothing else."""
+        if len(self.parts) != 1 or not self.parts[0].shape:
+            return None
+        return Pixels(self.parts[0].shape, 0)
+
     def write(self, out: npt.NDArray[np.uint8], numbers: npt.NDArray[Any]) -> None:
         """Write flattened observations [..., numbers] into rows [..., obs_bytes or more]."""
+        if self.pixels and numbers.dtype == np.uint8:
+            out[..., : self.numbers] = numbers
+            return
         floats = 4 * len(self._floats)
         if floats:
             chosen = numbers if not len(self._bytes) else numbers[..., self._floats]
             out[..., :floats].view(np.float32)[...] = chosen
         if len(self._bytes):
-            given = numbers[..., self._bytes]
-            with np.errstate(invalid="ignore"):
-                packed = given.astype(np.uint8)
-            if not (packed == given).all():
-                raise self._outside(given != packed)
+            packed = self.check_bytes(numbers[..., self._bytes])
             out[..., floats : floats + len(self._bytes)] = packed
+
+    def check_bytes(self, given: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        """Return the numbers that are stored as bytes as such; refuse what is none."""
+        with np.errstate(invalid="ignore"):
+            packed: npt.NDArray[np.uint8] = given.astype(np.uint8)
+        if not (packed == given).all():
+            raise self._outside(given != packed)
+        return packed
 
     def plain(self) -> dict[str, Any]:
         """Values for a checkpoint, which `read_layout` reads; {} for unnamed floats."""
@@ -139,5 +188,8 @@ def read_layout(
     """Read a layout from a checkpoint."""
     if not parts:
         return plain_layout(numbers)
-    read = tuple(LayoutPart(str(n), int(c), str(kind), float(by)) for n, c, kind, by in parts)
+    read = tuple(
+        LayoutPart(str(name), int(count), str(kind), float(by), tuple(*shape))
+        for name, count, kind, by, *shape in parts
+    )
     return ObsLayout(read, tuple(names))

@@ -17,7 +17,7 @@ from sparring.games.stats import Stat
 from sparring.pools.custom.bounds import Bounds, read_bounds
 from sparring.pools.custom.choices import Choices, read_choices
 from sparring.pools.custom.encoding import Encoding, env_attribute
-from sparring.pools.custom.layout import ObsLayout, read_layout
+from sparring.pools.custom.layout import ObsLayout, Pixels, read_layout
 
 DECLARED = ("zero_sum", "perfect_information")
 """Attributes by which an env declares what a search relies on: two seats of which one wins what the
@@ -146,6 +146,11 @@ class CustomRules(Rules):
     def blocks(self) -> tuple[FeatureBlock, ...]:
         """A block for every key of a Dict observation, or one for all numbers."""
         return self.layout.blocks
+
+    @property
+    def pixels(self) -> Pixels | None:
+        """The pixels that an observation consists of; None: it is something else."""
+        return self.layout.pixels
 
     @cached_property
     def features(self) -> tuple[Feature, ...]:

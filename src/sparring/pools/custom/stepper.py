@@ -58,7 +58,7 @@ class TableStepper:
         self._game = np.repeat(np.arange(len(tables)), rules.rows)
         """Game of every row."""
 
-    numbers: npt.NDArray[np.float32]
+    numbers: npt.NDArray[Any]
     mask: npt.NDArray[np.uint8]
     reward: npt.NDArray[np.float64]
     inside: npt.NDArray[np.bool_]
@@ -124,7 +124,8 @@ class TableStepper:
 
     def _check(self) -> None:
         """Refuse observations and rewards that are not finite."""
-        if np.isfinite(self.numbers).all() and np.isfinite(self.reward).all():
+        numbers = self.numbers if self.numbers.dtype.kind == "f" else self.reward
+        if np.isfinite(numbers).all() and np.isfinite(self.reward).all():
             return
         fine = np.isfinite(self.numbers).all(axis=2) & np.isfinite(self.reward)
         for game in np.flatnonzero(~fine.all(axis=1))[:1]:

@@ -31,8 +31,8 @@ class EnvTable(ABC):
         self.masked: bool | None = None
         """Whether decisions come with masks; the first one decides."""
         count = len(agents)
-        self.numbers = np.zeros((count, encodings[0].numbers), np.float32)
-        """Last observation of every seat."""
+        self.numbers = np.zeros((count, encodings[0].numbers), encodings[0].dtype)
+        """Last observation of every seat, as floats or as bytes."""
         self.mask = np.zeros((count, encodings[0].actions), np.uint8)
         self.reward = np.zeros(count)
         self.inside = np.zeros(count, np.bool_)

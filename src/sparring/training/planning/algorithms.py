@@ -12,15 +12,20 @@ from sparring.errors import ConfigError
 SECTIONS: dict[str, tuple[str, ...]] = {
     "ppo": ("ppo",),
     "dqn": ("dqn", "replay"),
+    "qrdqn": ("qrdqn", "replay"),
     "sac": ("sac", "replay"),
+    "redq": ("redq", "replay"),
+    "td3": ("td3", "replay"),
     "gumbel": ("gumbel",),
 }
 """The tables of settings that each of ours has; a learner of somebody's own has none of them."""
 OF_ALGORITHMS = tuple(dict.fromkeys(name for names in SECTIONS.values() for name in names))
-REMEMBERS = frozenset({"dqn", "sac"})
+REMEMBERS = frozenset(name for name, tables in SECTIONS.items() if "replay" in tables)
 """Those that learn from replay."""
-BY_VALUE = frozenset({"dqn"})
+BY_VALUE = frozenset({"dqn", "qrdqn"})
 """Those whose networks hold values of actions: frozen ones take the best."""
+GREEDY = BY_VALUE | {"td3"}
+"""Those whose policies always take the best action, without probabilities to draw from."""
 ROLLOUTS = "rollouts"
 """The mode of DQN that has no replay."""
 MODES = {
@@ -66,7 +71,9 @@ def check_of_mode(mode: str, names: Iterable[str]) -> None:
 def whose(algo: str, mode: str, section: str, key: str) -> str:
     """Say whose setting it is, and what the algorithm has instead."""
     owners = [name for name, sections in SECTIONS.items() if section in sections]
-    of = f"{section}.{key}: of {' and '.join(name.upper() for name in owners)}"
+    names = [name.upper() for name in owners]
+    listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    of = f"{section}.{key}: of {listed}"
     if algo == "dqn" and section == "replay":
         return f"{of}; dqn.mode {mode} learns from fresh rollouts alone; leave it out"
     if algo not in SECTIONS:

@@ -9,11 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from sparring.capabilities.refusals import shown
-from sparring.config import ImitationConfig, NetConfig, TrainConfig
+from sparring.config import (
+    DQNConfig,
+    ImitationConfig,
+    NetConfig,
+    QRDQNConfig,
+    TD3Config,
+    TrainConfig,
+)
+from sparring.config.algorithms import REPLAYED
 from sparring.curriculum.curriculum import Curriculum
 from sparring.errors import ConfigError
 from sparring.factories import is_factory
@@ -22,8 +31,8 @@ from sparring.games.rules import Rules
 from sparring.learn.memory import memory_line
 from sparring.learn.plan import Plan
 from sparring.machine import UNCHECKED_BYTES, format_bytes, free_memory
-from sparring.nets.critics import Critics
-from sparring.nets.inputs import Inputs, memory_bytes_of
+from sparring.nets.critics import CRITICS, Critics
+from sparring.nets.inputs import Inputs, frame_bytes, memory_bytes_of
 from sparring.nets.sizes import num_parameters
 from sparring.output_files import check_folder
 from sparring.pools.limits import MAX_MEMORY
@@ -85,7 +94,7 @@ def check_network(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfi
         return
     free = free_memory()
     if needed > free:
-        told = described(config.net, config.sac.critic_hidden)
+        told = described(config.net, getattr(config, config.algo, None))
         raise ConfigError(
             f"the network ({told}) needs {format_bytes(needed)} to learn, and "
             f"{format_bytes(free)} of memory are free; make it smaller"
@@ -105,19 +114,25 @@ def check_targets(rules: Rules, targets: Sequence[float]) -> None:
 def learned_numbers(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConfig]) -> int:
     """How many numbers all networks of an algorithm have while they learn."""
     own = COPIES * sum(num_parameters(rules, net) for net in nets.values())
-    if config.algo == "dqn" and config.dqn.mode != ROLLOUTS:
-        return own + num_parameters(rules, config.net)  # the target network
-    if config.algo != "sac":
+    settings, net = getattr(config, config.algo, None), config.net
+    if not isinstance(settings, REPLAYED) or getattr(settings, "mode", "") == ROLLOUTS:
         return own
-    net, sac = config.net, config.sac
-    inputs = Inputs(rules, memory_bytes_of(rules, net), net.inputs)
+    target = num_parameters(rules, net)
+    if isinstance(settings, QRDQNConfig):
+        head = settings.quantiles * rules.actions * (net.hidden[-1] + 1)
+        return own + target + (COPIES + 1) * head
+    if isinstance(settings, DQNConfig):
+        return own + target
+    inputs, widths = Inputs(rules, memory_bytes_of(rules, net), net.inputs), settings.critic_hidden
+    number = getattr(settings, "critics", CRITICS)
     with torch.device("meta"):
-        critics = Critics(inputs, sac.critic_hidden or net.hidden, norm=sac.critic_norm)
+        critics = Critics(inputs, widths or net.hidden, norm=settings.critic_norm, count=number)
+    own += target * isinstance(settings, TD3Config)
     return own + (COPIES + 1) * critics.flat.numel()  # each has a target besides
 
 
-def described(net: NetConfig, critic: Sequence[int] = ()) -> str:
-    """The settings that make a network large. critic: layers of SAC's critics."""
+def described(net: NetConfig, settings: Any) -> str:
+    """The settings that make a network large. settings: of the algorithm, with critics or none."""
     if is_factory(net.kind):
         return f"net.kind {' '.join((net.kind, *net.set))}"
     own = f"net.hidden {' '.join(map(str, net.hidden))}"
@@ -129,7 +144,9 @@ def described(net: NetConfig, critic: Sequence[int] = ()) -> str:
         own = f"net.kind {net.kind}"
     if net.memory:
         own += f", net.memory {net.memory}"
-    return f"{own}, sac.critic_hidden {' '.join(map(str, critic))}" if critic else own
+    critic = getattr(settings, "critic_hidden", ())
+    name = f"{type(settings)._section}critic_hidden" if critic else ""
+    return f"{own}, {name} {' '.join(map(str, critic))}" if critic else own
 
 
 def check_wandb() -> None:
@@ -163,7 +180,7 @@ def has_login() -> bool:
 @contextmanager
 def within_memory(plan: Plan) -> Iterator[None]:
     """Turn running out of memory into advice."""
-    collect, critic = plan.collect, getattr(plan.settings[0], "critic_hidden", ())
+    collect = plan.collect
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -172,7 +189,7 @@ def within_memory(plan: Plan) -> Iterator[None]:
             raise
         raise ConfigError(
             f"out of memory with collect.games {collect.games}, collect.steps {collect.steps} and "
-            f"{described(plan.net, critic)}; make them smaller"
+            f"{described(plan.net, plan.settings[0])}; make them smaller"
             + (f": {memory_line(plan)}" if plan.fused else "")
         ) from None
 
@@ -181,10 +198,10 @@ def check_networks(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
     for role, net in nets.items():
         if memory_bytes_of(rules, net) > MAX_MEMORY:
             where = f"roles {role}.net" if role else "net"
-            most = MAX_MEMORY // (4 * len(rules.features)) + 1
+            each = frame_bytes(rules, net)
             raise ConfigError(
-                f"{where}.frames {net.frames}: {rules.name} has {len(rules.features)} features, of "
-                f"which at most {most} frames are remembered"
+                f"{where}.frames {net.frames}: an observation of {rules.name} takes {each} bytes, "
+                f"of which at most {MAX_MEMORY // each + 1} frames are remembered"
             )
     heads = config.heads
     if heads.blend and heads.wdl == Schedule.constant(0.0):

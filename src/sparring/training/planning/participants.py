@@ -25,14 +25,14 @@ from sparring.learn.plan import Fixed, Participants, Seating
 from sparring.nets.critic_rows import never_plays
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.inputs import memory_bytes_of
-from sparring.nets.net import default_heads
+from sparring.nets.net import QUANTILES, default_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, Mix, PlayerId
 from sparring.schedule import Moment, Schedule
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_playable
 from sparring.store.styles import Style
-from sparring.training.planning.algorithms import BY_VALUE
+from sparring.training.planning.algorithms import BY_VALUE, GREEDY
 
 GIVEN = "given:"
 """Before what a program gave as objects, in a run's file."""
@@ -133,11 +133,11 @@ class ParticipantsBuilder:
         past = [who for who in everyone if who.kind in ("past", "best")]
         if len(self.styles) > 1:
             raise ConfigError("opponents: past selves are greedy or sampled, not both; choose one")
-        by_value = self.config.algo in BY_VALUE
-        if by_value and any(who.style.greedy is False for who in past):
+        best = self.config.algo in GREEDY
+        if best and any(who.style.greedy is False for who in past):
             raise ConfigError(
-                f"opponents: {self.config.algo} learns values of actions, and its past selves take "
-                "the best; leave @sampled out"
+                f"opponents: past selves of {self.config.algo} take the best action, without "
+                "probabilities to sample from; leave @sampled out"
             )
         if self.config.eval.off and any(who.kind == "best" for who in past):
             raise ConfigError("opponents: best needs evaluations; leave --eval.off or best out")
@@ -161,7 +161,7 @@ class ParticipantsBuilder:
             past_slots=past_slots,
             recent=tuple(sorted({who.newest for who in past if who.newest})),
             mixes=tuple(dict.fromkeys(mix_of(who) for who in past)),
-            greedy=by_value or self.styles == {True},
+            greedy=best or self.styles == {True},
             actors={ids[key]: self._actor(key[1], who) for key, who in self.apart.items()},
             others=tuple(player.name for player in self.apart.values()),
             seatings=seatings,
@@ -277,4 +277,5 @@ def same_kind(policy: Policy, rules: Rules, net: NetConfig, roles: Mapping[str, 
         )
     alike = replace(theirs.config, sparse=net.sparse) == net
     remembers = theirs.inputs.memory == memory_bytes_of(rules, net)
-    return alike and remembers and theirs.heads == default_heads(rules)
+    heads = {name: width for name, width in theirs.heads.items() if name != QUANTILES}
+    return alike and remembers and heads == default_heads(rules)

@@ -19,6 +19,7 @@ from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.trace import perceptron_config, trace_perceptron
+from sparring.pools.custom.cache import pixels_of
 from sparring.training.planning.algorithms import ROLLOUTS
 from sparring.training.planning.custom import made_custom
 
@@ -72,10 +73,10 @@ def host_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePat
         name = f"{BY_TORCH} {BF16 if rounded else FLOAT32}"
         return ComputePath(network, name, why, torch_speed(algo, net, arithmetic))
     name = f"{NATIVE} {arithmetic}"
-    if algo == "sac" and plan.settings[0].critic_norm:
+    if getattr(plan.settings[0], "critic_norm", False):
         why = feature_unsupported_reason("native", "sac.critic_norm")
         return ComputePath(network, f"{name}, critics by torch", why)
-    if algo == "gumbel" or (algo == "sac" and not plan.rules.box):
+    if algo in ("gumbel", "qrdqn", "redq", "td3") or (algo == "sac" and not plan.rules.box):
         return ComputePath(network, f"{name}, losses by torch")
     return ComputePath(network, name)
 
@@ -101,8 +102,10 @@ def why_torch(algo: str, plan: Plan, net: NetConfig) -> str:
 
 def has_convolutions(plan: Plan, net: NetConfig) -> bool:
     """Whether most of a network's work is torch's convolutions."""
-    return net.kind == "residual" or (
-        is_factory(net.kind) and made_custom(plan.rules, net).has_convolutions
+    return (
+        net.kind == "residual"
+        or net.reads_pixels
+        or (is_factory(net.kind) and made_custom(plan.rules, net).has_convolutions)
     )
 
 
@@ -125,7 +128,7 @@ def as_played(paths: Sequence[ComputePath]) -> tuple[ComputePath, ...]:
 def fused_path(algo: str, plan: Plan, net: NetConfig, network: str) -> ComputePath:
     why = why_captured(plan, net)
     name = f"{CAPTURED if why else KERNELS} {BF16 if plan.collect.bf16 else FLOAT32}"
-    if algo == "sac":
+    if algo in ("sac", "redq"):
         name = f"{name}, critics by captured graph"
     if plan.games_on == CPU:
         name, why = f"{name}, games on the CPU", why or "pool is cpu"
@@ -165,11 +168,20 @@ def shape_of(plan: Plan, net: NetConfig) -> str:
         return f"residual net of {several(net.blocks, 'block')} with {net.channels} channels"
     if net.kind == "attention":
         return f"attention net of {several(net.token_layers, 'layer')} with width {net.token_width}"
+    if net.reads_pixels and (pixels := pixels_of(plan.rules)):
+        frames = f", {net.frames} frames" if net.memory else ""
+        shape = " x ".join(map(str, (*pixels.size, pixels.channels)))
+        return f"{net.kind} net over {shape} pixels{frames}"
     state = net.recurrent
     inputs = Inputs(rules_read(plan.rules, net), 0 if state else plan.memory, net.inputs)
     numbers = len(inputs.features if inputs.used_features is None else inputs.used_features)
     cell = (net.memory_width,) if state else ()
-    widths = numbers, *net.hidden, *cell, sum(head_widths(plan.rules, plan.heads).values())
+    widths = (
+        numbers,
+        *net.hidden,
+        *cell,
+        sum(head_widths(plan.rules, plan.heads, plan.quantiles).values()),
+    )
     return f"{'recurrent ' * state}perceptron {'-'.join(map(str, widths))}"
 
 

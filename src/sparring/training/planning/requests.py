@@ -17,7 +17,7 @@ from sparring.capabilities.refusals import (
     shown,
 )
 from sparring.capabilities.table import FEATURES, OF_WORLDS, UNHEARD
-from sparring.config import GumbelConfig, HeadsConfig, NetConfig, PPOConfig, TrainConfig
+from sparring.config import GumbelConfig, HeadsConfig, NetConfig, PPOConfig, SACConfig, TrainConfig
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
@@ -26,6 +26,12 @@ from sparring.search.worlds import uses_worlds
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
 
+ASKED = {"qrdqn": ("algo qrdqn",), "td3": ("algo td3",)}
+BOX_ASKED = ASKED | dict.fromkeys(("sac", "redq"), ("squashed actions",))
+"""What an algorithm asks for besides its settings; BOX_ASKED: where actions are continuous."""
+MANY_CRITICS = ("critics", "target_critics", "actor_q", "policy_every")
+"""Settings of SAC in which REDQ differs from it."""
+INSTEAD = {"qrdqn": "use --algo dqn"}
 TOGETHER = ("population", "shared league")
 """Features of several runs at once; without them there is one run."""
 
@@ -96,8 +102,14 @@ def of_learner(
         changes = [phase.settings.get(algo, {}) for phase in phases]
         settings = [config.gumbel, *(replace(config.gumbel, **one) for one in changes)]
         yield from of_gumbel(rules, settings)
-    if algo == "sac" and rules.box:
-        yield "squashed actions", ask("squashed actions", "algo sac", "")
+    asked = BOX_ASKED if rules.box else ASKED
+    yield from (
+        (one, ask(one, f"algo {algo}", INSTEAD.get(algo, ""))) for one in asked.get(algo, ())
+    )
+    if algo in ("sac", "redq"):
+        changes = [phase.settings.get(algo, {}) for phase in phases]
+        own = getattr(config, algo)
+        yield from of_critics(algo, [own, *(replace(own, **one) for one in changes)])
     switches = {
         "hierarchy.on": config.hierarchy.on,
         "hindsight.on": config.hindsight.on,
@@ -118,6 +130,14 @@ def of_learner(
         yield from of_ppo([config.ppo, *(replace(config.ppo, **one) for one in changes)])
     if config.imitate:
         yield "imitate", ask("imitate", f"imitate {shown(tuple(config.imitate))}")
+
+
+def of_critics(algo: str, settings: Sequence[SACConfig]) -> Iterator[tuple[str, FeatureRequest]]:
+    """What the critics of SAC and REDQ ask for. settings: those of all phases."""
+    usual = SACConfig()
+    for one, name in itertools.product(settings, MANY_CRITICS):
+        if (given := getattr(one, name)) != getattr(usual, name):
+            yield "sac.critics", ask("sac.critics", f"{algo}.{name} {given}")
 
 
 def of_heads(heads: HeadsConfig) -> Iterator[tuple[str, FeatureRequest]]:

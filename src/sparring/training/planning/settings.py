@@ -114,6 +114,7 @@ def with_preset(
     facts: of an environment that a program brings along; what the file calls its game is not
     looked at.
     """
+    algo = TrainConfig(algo=algo).algo  # typed in any case
     own = read_file(file) if file else {}
     told = merged(TrainConfig(), own, file)
     curriculum = curriculum or ("" if own.get("phases") else told.curriculum)

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from sparring.learn.critic import fresh_critic
+from sparring.learn.memory import has_replay
 from sparring.learn.plan import CPU, Plan
 from sparring.nets.critic_rows import CriticRows
 from sparring.nets.critics import CRITICS, Critics
@@ -51,9 +52,9 @@ def macs_of(net: Net, *, density: float = 1.0) -> MacsPerRow | None:
 
 
 def critic_macs(critics: Critics) -> MacsPerRow:
-    """Return the multiply-adds of both critics; their first layers are dense."""
+    """Return the multiply-adds of all critics; their first layers are dense."""
     widths = critics.widths
-    layers = [float(CRITICS * a * b) for a, b in pairwise(widths)]
+    layers = [float(critics.count * a * b) for a, b in pairwise(widths)]
     # Gradients of weights and of inputs; the first layer's input needs none.
     return MacsPerRow(sum(layers), 2 * sum(layers) - layers[0])
 
@@ -92,7 +93,7 @@ def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> WorkPerSam
             return None
         macs[role] = counted
     inference = {role: one.forward for role, one in macs.items()}
-    if algo == "sac" or (algo == "dqn" and settings[ALL_ROLES].mode != "rollouts"):
+    if has_replay(plan):
         update = {ALL_ROLES: replay_macs(algo, macs[ALL_ROLES], settings[ALL_ROLES], net)}
         return WorkPerSample(inference, update, {ALL_ROLES: 1}, {ALL_ROLES: plan.replay.batch})
     update = {role: one.forward + one.backward for role, one in macs.items()}
@@ -109,11 +110,11 @@ def work_of(plan: Plan, algo: str, net: Net, density: float = 1.0) -> WorkPerSam
 
 
 def replay_macs(algo: str, macs: MacsPerRow, settings: Any, net: Net) -> float:
-    if algo == "dqn":  # online net, target net on the next state, online net there too if double
+    if algo in ("dqn", "qrdqn"):  # online net, target on the next state, online too if double
         return (2.0 + bool(settings.double)) * macs.forward + macs.backward
-    critics = critic_macs(
-        Critics(net.inputs, settings.critic_hidden or net.config.hidden, norm=settings.critic_norm)
-    )
+    widths = settings.critic_hidden or net.config.hidden
+    number = getattr(settings, "critics", CRITICS)
+    critics = critic_macs(Critics(net.inputs, widths, norm=settings.critic_norm, count=number))
     # Critics: forward for targets, for the sampled actions and for the actor's actions; backward
     # for the sampled actions, and to the action for the actor's if actions are continuous.
     critic_total = 3 * critics.forward + critics.backward + critics.forward * bool(net.box)
