@@ -3,7 +3,7 @@
 The head `quantiles` learns the distribution of every action's return, as quantiles at the middles
 of equal shares. The policy head is their mean: every step writes it, so that whatever plays, saves
 or exports the network sees action values, as those of DQN. `QRDQN.gradient` is `loss.backward()`,
-through native passes where the network has them; `learn.fused.qrdqn` does the same on a GPU.
+through native passes where the network has them.
 """
 
 from __future__ import annotations
