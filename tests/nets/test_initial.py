@@ -11,11 +11,15 @@ import torch
 from torch import nn
 
 import sparring
+from own_envs import make_screen
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.nets.layers import orthogonal_
 from sparring.nets.make import KINDS, make_net
+from sparring.pools.custom import pool_of
 
+SCREEN = "screen"
+"""Pixels of an environment in Python, instead of a game."""
 WIDE = NetConfig(hidden=(512, 512))
 NETS = {
     "mlp": ("skull_king", WIDE),
@@ -23,6 +27,8 @@ NETS = {
     "gru": ("skull_king", replace(WIDE, memory="gru", memory_width=256)),
     "residual": ("shogi", NetConfig(kind="residual", channels=64, blocks=2)),
     "attention": ("skull_king", NetConfig(kind="attention", token_width=256)),
+    "nature": (SCREEN, NetConfig(kind="nature")),
+    "impala": (SCREEN, NetConfig(kind="impala")),
 }
 
 
@@ -31,6 +37,10 @@ def _threads() -> Iterator[None]:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+def rules_of(game: str) -> Rules:
+    return pool_of([make_screen()]).rules if game == SCREEN else Rules(game)
 
 
 def test_every_kind_is_here() -> None:
@@ -44,7 +54,7 @@ def test_first_weights_are_the_same_bits_for_any_number_of_threads(kind: str) ->
     for threads in (1, 2):
         torch.set_num_threads(threads)
         torch.manual_seed(1)
-        made.append(make_net(Rules(game), config).state_dict())
+        made.append(make_net(rules_of(game), config).state_dict())
         assert torch.get_num_threads() == threads
     for name, weight in made[0].items():
         assert torch.equal(weight, made[1][name]), name

@@ -208,6 +208,10 @@ class DistributedConfig(Checked, section="distributed"):
             )
 
 
+NATURE_LEAST = 36
+"""The smallest height and width of pixels that convolutions of net.kind nature leave something of."""
+
+
 @dataclass(frozen=True)
 class NetConfig(Checked, section="net"):
     """The network of a policy."""

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sparring.config import NetConfig
+from sparring.config.learning import NATURE_LEAST
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.layers import orthogonal_
@@ -26,8 +27,6 @@ from sparring.pools.custom.layout import Pixels
 GAIN = math.sqrt(2)
 """Of layers before a ReLU."""
 BRIGHTEST = 255
-NATURE_LEAST = 36
-"""The smallest height and width that the nature network's convolutions leave something of."""
 NATURE_LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of its convolutions (Mnih et al., 2015)."""
 NATURE_WIDTH = 512

@@ -11,6 +11,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from own_envs import make_screen
 from sparring import Rules
 from sparring.config import HeadsConfig, NetConfig
 from sparring.learn.learner import Report
@@ -18,6 +19,7 @@ from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import KINDS, make_net
 from sparring.nets.net import Net, head_widths
 from sparring.nets.sizes import ROWS, count
+from sparring.pools.custom import pool_of
 from sparring.schedule import Schedule
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import members_of
@@ -158,6 +160,8 @@ def by_torch(net: Net) -> tuple[float, float]:
     return (more - few) / 2 / 2, (more_back - few_back) / 2 / 2
 
 
+SCREEN = "screen"
+"""Pixels of an environment in Python, instead of a game."""
 MLP = NetConfig(hidden=(24, 16), sparse=False)
 TOKENS = NetConfig(kind="attention", token_width=16, token_layers=2, token_heads=2, sparse=False)
 TOWER = NetConfig(kind="residual", channels=8, blocks=2, sparse=False)
@@ -173,6 +177,8 @@ OF_EVERY_KIND = [
     ("skull_king", TOKENS, MORE),
     ("kuhhandel", TOKENS, None),
     ("tic_tac_toe", NetConfig(kind="own_nets:Plain"), None),
+    (SCREEN, NetConfig(kind="nature"), None),
+    (SCREEN, NetConfig(kind="impala"), None),
 ]
 
 
@@ -185,7 +191,7 @@ def test_every_kind_of_network_is_held_against_torch() -> None:
 def test_products_are_counted_as_torch_counts_them(
     game: str, config: NetConfig, heads: HeadsConfig | None
 ) -> None:
-    rules = Rules(game)
+    rules = pool_of([make_screen()]).rules if game == SCREEN else Rules(game)
     net = make_net(rules, config, heads=head_widths(rules, heads))
     forward, backward = by_torch(net)
     passes = macs_of(net)

@@ -24,13 +24,13 @@ from types import ModuleType
 from typing import Any
 
 from sparring.config import QRDQNConfig, REDQConfig, TD3Config
+from sparring.config.learning import NATURE_LEAST
 from sparring.config.synonyms import LIKE
 from sparring.errors import SparringError
 from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.league.custom_env import CUSTOM_ENV_GAMES
-from sparring.nets.pixels import NATURE_LEAST
 from sparring.pools.custom.cache import pixels_of
 from sparring.pools.custom.make import DEFAULT_GAMES, EnvInfo, env_info
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
