@@ -60,6 +60,7 @@ def test_a_run_with_frames_goes_on_and_is_measured(
     assert np.array_equal(state[0, seen.size : 2 * seen.size], seen.ravel())
 
 
+@pytest.mark.slow
 def test_dqn_learns_from_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     learner = (
         "--algo dqn --replay.warmup 32 --replay.batch 8 --replay.ratio 1 --replay.capacity 512"
@@ -69,6 +70,7 @@ def test_dqn_learns_from_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert isinstance(load_policy(tmp_path / "a").net, ImpalaNet)
 
 
+@pytest.mark.slow
 def test_actors_remember_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = f"train {SMALL} --updates 2 {QUICK} --eval.off --net.memory stack --runs {tmp_path}"
     typed(f"{words} --actors 2 --name a", capsys)

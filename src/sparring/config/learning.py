@@ -209,7 +209,7 @@ class DistributedConfig(Checked, section="distributed"):
 
 
 NATURE_LEAST = 36
-"""The smallest height and width of pixels that convolutions of net.kind nature leave something of."""
+"""The smallest height and width of pixels that net.kind nature's convolutions can read."""
 
 
 @dataclass(frozen=True)
