@@ -327,6 +327,7 @@ def test_actors_of_a_run_that_goes_on_begin_other_games() -> None:
     second.restore(first.snapshot())
     second.iterate(0.1)
     third.restore(second.snapshot())
+    third.iterate(0.2)
     supervisors = [each.supervisor for each in (first, second, third)]
     seeds = [
         {runner._seed for runner in supervisor.runners}

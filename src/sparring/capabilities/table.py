@@ -130,32 +130,38 @@ LEARNERS: Mapping[str, Component] = {
     ),
     "ppo by role": Component(
         "hierarchy.on",
-        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
+        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups", "rollouts"})
         | {"population", "magnet", "average", "pixels"},
     ),
     "dqn": Component(
         "algo dqn",
         frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"})
-        | {"pixels"},
+        | {"pixels", "rollouts"},
         "--algo dqn",
     ),
     "qrdqn": Component(
         "algo qrdqn",
-        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average", "rollouts"}),
         "--algo qrdqn",
         feature="algo qrdqn",
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"})
+        | {"rollouts"},
         "--algo dqn --dqn.mode rollouts",
     ),
-    "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
-    "redq": Component("algo redq", EVERY_LEARNER, "--algo redq"),
-    "td3": Component("algo td3", EVERY_LEARNER - {"discrete"}, "--algo td3", feature="algo td3"),
+    "sac": Component("algo sac", EVERY_LEARNER | {"population", "rollouts"}, "--algo sac"),
+    "redq": Component("algo redq", EVERY_LEARNER | {"rollouts"}, "--algo redq"),
+    "td3": Component(
+        "algo td3",
+        EVERY_LEARNER - {"discrete"} | {"rollouts"},
+        "--algo td3",
+        feature="algo td3",
+    ),
     "gumbel": Component(
         "algo gumbel",
-        frozenset({"discrete", "mirror", "population", "terms", "average"}),
+        frozenset({"discrete", "mirror", "population", "terms", "average", "rollouts"}),
         "--algo gumbel",
         feature="algo gumbel",
     ),
@@ -344,7 +350,6 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "actors": FeatureSpec(
         {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
-            "seen in hindsight": "hindsight relabels where the games run",
             "population": "a population is trained on one GPU",
             "pool cuda": "actors play on CPUs",
         },

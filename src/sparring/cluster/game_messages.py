@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from sparring.games.starts import SavedPosition, Start, resolve_start
 from sparring.messages import Message
 from sparring.pools.lineups import Lineup, Mix, Mixes
 from sparring.training.planning.participants import GIVEN
+from sparring.training.planning.settings import as_plain, merged
 
 LINEUPS, FLAGS, REWARDS, STARTS, PUT = "lineups", "flags", "rewards", "starts", "put"
-RESTART = "restart"
+SETTINGS, ACTING, RESTART = "settings", "acting", "restart"
 """Messages to all processes."""
 SEATED, STATE, LOAD = "seated", "state", "load"
 """Messages to a single process, which replies."""
@@ -104,6 +105,18 @@ def weights_message(slot: int, weights: Mapping[str, Tensor], *, greedy: bool) -
 def read_weights(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
     """Read the arrays of a `weights_message`."""
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
+
+
+def settings_message(settings: Any) -> Message:
+    """Settings of the algorithm, from the next rollout on."""
+    plain = as_plain(asdict(settings))
+    return Message(SETTINGS, {"settings": plain, "section": type(settings)._section})
+
+
+def read_settings(message: Message) -> Any:
+    """Read a `settings_message`."""
+    usual = getattr(TrainConfig(), message.payload["section"].removesuffix("."))
+    return merged(usual, message.payload["settings"], "the run's settings")
 
 
 def check_equal_shares(config: TrainConfig, name: str, count: int) -> None:

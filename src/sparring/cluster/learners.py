@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from sparring.cluster.actors.learner import DistributedPPO, actor_shares, check_distributed
+from sparring.cluster.actors.learner import DistributedLearner, actor_shares, check_distributed
 from sparring.cluster.actors.processes import ProcessSupervisor
 from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
@@ -25,11 +25,11 @@ from sparring.nets.net import configured_heads
 from sparring.training.planning.settings import written
 
 
-def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
+def with_actors(config: TrainConfig, plan: Plan) -> DistributedLearner:
     check_distributed(config, plan)
     supervisor = start_actors(config, plan)
     try:
-        return DistributedPPO(supervisor, config.distributed, plan)
+        return DistributedLearner(supervisor, config.distributed, plan)
     except BaseException:
         supervisor.close()
         raise
@@ -42,8 +42,10 @@ def start_actors(config: TrainConfig, plan: Plan) -> ActorSupervisor:
         from sparring.cluster.ray.supervisor import start_ray_actors
 
         return start_ray_actors(config.cluster, written(config), shares, config.distributed)
-    heads = configured_heads(plan.rules, plan.heads)
-    net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
+    heads = configured_heads(plan.rules, plan.heads, plan.quantiles)
+    net = make_net(
+        plan.rules, plan.net, heads=heads, memory=plan.memory, roles=plan.role_nets or None
+    )
     return ProcessSupervisor(written(config), shares, config.distributed, FlatWeights(net).size)
 
 

@@ -161,7 +161,7 @@ class SelfPlay:
         started = time.perf_counter()
         with self.best_matmul():
             collector.dry_run(learner.updates)
-            stats = learner.update(hparams)
+            stats = collector.count_work() | learner.update(hparams)
         report = collector.report(stats, learner.samples)
         other_s = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(other_s, 0.0)
