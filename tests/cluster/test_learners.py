@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 
-from cluster.supervisors import together
-from cluster.test_lanes import check_same, check_same_tensors, iterated
+from cluster.supervisors import LocalSupervisor, together
+from cluster.test_lanes import check_same, check_same_tensors, iterated, scripted
+from own_envs import diary_length
+from sparring.cluster.actors.packing import counts_of
 from sparring.config import TrainConfig
-from sparring.learn.learner import Learner
+from sparring.errors import ConfigError
+from sparring.learn.advantages import VTrace
+from sparring.learn.learner import Learner, Overrides
+from sparring.learn.replay import ReplayBatch
+from sparring.schedule import Moment
 from sparring.training.planning.plan import make_learner, resolve
 from sparring.training.planning.settings import merged, with_preset
 
@@ -100,3 +107,104 @@ def test_in_lockstep_every_learner_gets_what_it_would_have_collected(
     again.restore(saved)
     check_same(distributed.iterate(0.5)[0], again.iterate(0.5)[0])
     check_same_tensors(distributed.snapshot(), again.snapshot())
+
+
+def test_phases_reach_searches_and_exploration_in_actors() -> None:
+    """Settings of the algorithm act where games are played."""
+    for name, changes in {
+        "gumbel": {"full_share": 1.0, "fast_simulations": 2},
+        "dqn": {"epsilon": "0.9"},
+    }.items():
+        config = config_of(name, actors=1, distributed={"lockstep": True})
+        learners = [in_one_process(config), together(config)]
+        overrides = Overrides(settings=merged(getattr(config, name), changes, "test"))
+        for learner in learners:
+            learner.iterate(0.0)
+            learner.apply_overrides(overrides)  # type: ignore[attr-defined]
+        for mine, theirs in zip(*map(iterated, learners), strict=True):
+            check_same(mine, theirs)
+
+
+# Without lock-step
+
+LATE: dict[str, Any] = {"actors_per_update": 1, "max_lag": 5, "queue": 1}
+
+
+@pytest.mark.parametrize(
+    "name", [name if name == "roles" else pytest.param(name, marks=SLOW) for name in RUNS]
+)
+def test_every_learner_takes_rollouts_as_they_come_and_counts_each_once(name: str) -> None:
+    config = config_of(name, actors=4, distributed=LATE)
+    learner = together(config, deliver=scripted(1))
+    supervisor = learner.supervisor
+    assert isinstance(supervisor, LocalSupervisor)
+    for update in range(6):
+        if update == 3:
+            supervisor.kill(2)
+        report = learner.iterate(update / 6)[0]
+        assert all(np.isfinite(value) for value in report.stats.values())
+    queues = learner.collector.queues
+    waiting = {id(one.batch) for queue in queues for one in queue.pending if one.batch}
+    taken = [batch for batch in supervisor.handed_in if id(batch) not in waiting]
+    counted = sum(counts_of(batch.arrays)["decisions"] for batch in taken)
+    assert counted == learner.collector.decisions == report.decisions
+
+
+def test_a_replay_holds_what_was_played_whoever_is_late_or_dies() -> None:
+    """Every sample of n steps is a piece of one episode, with its rewards and its end."""
+    gamma, changes = 0.9, {"actors": 3, "distributed": LATE, "collect": {"games": 6, "steps": 5}}
+    replay = {**REPLAY, "n_step": 3, "batch": 64, "ratio": 4.0}
+    base = merged(TrainConfig(), TINY, "test")
+    own = {"game": "own_envs:make_diary", "algo": "dqn", "dqn": {"gamma": gamma}}
+    config = merged(base, {**own, **changes, "replay": replay}, "test")
+    learner = together(config, deliver=scripted(2))
+    assert isinstance(learner.supervisor, LocalSupervisor)
+    for update in range(12):
+        if update in (3, 7):
+            learner.supervisor.kill(update % 3)
+        learner.iterate(0.0)
+        buffer = learner.inner.experience.replay
+        stored = buffer.ring["obs"][: buffer.head].view(np.float32)[:, :2]
+        decided = stored[buffer.ring["end"][: buffer.head] > 0]
+        assert len(np.unique(decided, axis=0)) == len(decided) == len(buffer)
+        check_true(buffer.sample(update), gamma)
+
+
+def check_true(samples: ReplayBatch, gamma: float) -> None:
+    pair = samples.obs, samples.next_obs
+    seen, after = (one.numpy().view(np.float32)[:, :2] for one in pair)
+    for at, ((number, age), (then, later)) in enumerate(zip(seen, after, strict=True)):
+        left, discount = diary_length(int(number)) - age, float(samples.discount[at])
+        steps = int(later - age) if discount else int(left)
+        assert 1 <= steps <= min(3, left) and number == then
+        assert discount == pytest.approx(gamma**steps) or (discount == 0 and number % 2 == 0)
+        paid = sum(gamma**step * (age + step + 1) for step in range(steps))
+        assert float(samples.reward[at]) == pytest.approx(paid, rel=1e-5)
+
+
+def test_late_decisions_of_every_role_weigh_as_one_policy_says() -> None:
+    """Where the policy has not changed, V-trace by role is GAE by role."""
+    one, other = (cast(Any, in_one_process(config_of("roles"))) for _ in range(2))
+    other.correction = late = AllLate()
+    found = []
+    for learner in (one, other):
+        learner.collector.collect(0)
+        found.append(learner.targets(learner.hparams_at(Moment(0, 0.0))))
+    (samples, plain), (again, weighed) = found
+    assert np.array_equal(samples, again) and len(samples) > 50
+    for name, array in plain.items():
+        np.testing.assert_allclose(weighed[name][samples], array[samples], atol=1e-4)
+    assert late.figures["distributed/rho_mean"] == pytest.approx(1.0, abs=1e-4)
+
+
+class AllLate(VTrace):
+    """Takes all decisions for those of older weights."""
+
+    def _stale(self, collector: Any) -> Any:
+        return np.arange(collector.transitions.max_pending, collector.transitions.places)
+
+
+def test_what_only_some_learners_have_is_refused_for_others() -> None:
+    config = config_of("gumbel", actors=2, distributed={"c_clip": 0.5})
+    with pytest.raises(ConfigError, match=r"distributed\.c_clip 0\.5 needs .*; use --algo ppo"):
+        resolve([config])

@@ -57,10 +57,6 @@ def config_of(**changes: Any) -> TrainConfig:
         ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--distributed.trusted_network"),
         ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 does not divide equally; nearest: 6"),
-        (
-            {"net": {"hidden": [16], "normalize": True}},
-            "net.normalize do not combine",
-        ),
         ({"replicas": 0}, "replicas"),
     ],
 )

@@ -70,6 +70,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "mirror": Ability("a learner that mirrors decisions"),
         "groups": Ability("a learner that acts while other games step"),
         "rollouts": Ability("a learner that takes rollouts of other processes"),
+        "late decisions": Ability("a learner that weighs late decisions (V-trace)"),
         "gradients": Ability("a learner that sums its gradients with those of others"),
         "population": Ability("a learner of several runs at once"),
     },
@@ -125,13 +126,13 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet", "critic", "pixels", "seeing"},
+        | {"magnet", "critic", "pixels", "seeing", "late decisions"},
         "--algo ppo",
     ),
     "ppo by role": Component(
         "hierarchy.on",
         frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups", "rollouts"})
-        | {"population", "magnet", "average", "pixels"},
+        | {"population", "magnet", "average", "pixels", "late decisions"},
     ),
     "dqn": Component(
         "algo dqn",
@@ -287,7 +288,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("records",), GAME: ("repeats",)},
         {
             "net.memory": "imitation trains on single decisions",
-            **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),
+            "replicas": ALONE,
         },
     ),
     # Of the network.
@@ -355,14 +356,14 @@ FEATURES: Mapping[str, FeatureSpec] = {
         },
     ),
     "replicas": FeatureSpec(
-        {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("replicas",)},
+        {LEARNER: ("gradients",), PLACE: ("replicas",)},
         {
             "actors": "actors play for one learner",
             "seen in hindsight": "relabeled decisions stay with their learner",
-            "net.normalize": "statistics would differ from one learner to the next",
             "population": "a population is trained on one GPU",
         },
     ),
+    "late decisions": FeatureSpec({LEARNER: ("late decisions",)}),
     "cluster": FeatureSpec({PLACE: ("host rollouts",)}),
     "own environment": FeatureSpec(
         {PLACE: ("host rollouts",)},

@@ -29,8 +29,6 @@ from sparring.learn.memory import chains_of, rollout_bytes
 from sparring.learn.plan import Plan
 from sparring.machine import check_memory_budget
 from sparring.messages import Message
-from sparring.pools.custom.make import env_info
-from sparring.training.planning.custom import by_factory
 
 
 def actor_shares(config: TrainConfig) -> list[ActorShare]:
@@ -40,31 +38,18 @@ def actor_shares(config: TrainConfig) -> list[ActorShare]:
 
 def check_distributed(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of actors that do not fit the run."""
-    actors, games, distributed = config.actors, config.collect.games, config.distributed
+    actors, distributed = config.actors, config.distributed
     if not actors:
         raise ConfigError(
             f"cluster {config.cluster}: a single run does not use a cluster; add --actors or "
             "--replicas, or train several runs with --seeds or --vary"
         )
     check_equal_shares(config, "actors", actors)
-    vector = env_info(config.game).games if by_factory(config) else 0
-    if vector not in (0, games // actors):
-        raise ConfigError(
-            f"actors {actors}: {config.game} makes a vector of {vector} envs, the games of one "
-            f"actor; set collect.games {vector * actors}"
-        )
     if distributed.actors_per_update > actors:
         raise ConfigError(
             f"distributed.actors_per_update {distributed.actors_per_update} must be at "
             f"most actors, which is {actors}"
         )
-    for name in ("rho_clip", "c_clip"):
-        given = getattr(distributed, name)
-        if given != getattr(DistributedConfig, name) and config.algo != "ppo":
-            raise ConfigError(
-                f"distributed.{name} {given:g}: only PPO weighs late decisions (V-trace), and algo "
-                f"{config.algo} takes them as they are; leave it out"
-            )
     if not config.cluster:
         check_rollouts(config, plan)
 
