@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from cluster.supervisors import LocalSupervisor, together
+from cluster.test_actors import check_nothing_left, recorded
 from cluster.test_lanes import check_same, check_same_tensors, iterated, scripted
 from own_envs import diary_length
 from sparring.cluster.actors.packing import counts_of
@@ -180,6 +183,30 @@ def check_true(samples: ReplayBatch, gamma: float) -> None:
         assert discount == pytest.approx(gamma**steps) or (discount == 0 and number % 2 == 0)
         paid = sum(gamma**step * (age + step + 1) for step in range(steps))
         assert float(samples.reward[at]) == pytest.approx(paid, rel=1e-5)
+
+
+@SLOW
+@pytest.mark.timeout(600)
+@pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
+@pytest.mark.parametrize("name", ["dqn", "gumbel"])
+def test_kills_of_processes_lose_no_training_and_leave_none(name: str) -> None:
+    config = config_of(name, actors=2, distributed={"actors_per_update": 1})
+    learner, supervisor = recorded(config)
+    try:
+        decisions, kills = 0, 0
+        while kills < 5 or supervisor.supervisor.restarts < 5:
+            report = learner.iterate(0.0)[0]
+            assert report.decisions == supervisor.learned_from(learner) > decisions
+            decisions = report.decisions
+            ready = [one for one in supervisor.supervisor._handles if supervisor.has_played(one)]
+            if kills == supervisor.supervisor.restarts < 5 and ready:
+                os.kill(ready[kills % len(ready)].process.pid, signal.SIGKILL)
+                kills += 1
+        assert report.stats["distributed/lost"] <= 5
+    finally:
+        learner.close()
+    del learner, supervisor, report, ready
+    check_nothing_left()
 
 
 def test_late_decisions_of_every_role_weigh_as_one_policy_says() -> None:

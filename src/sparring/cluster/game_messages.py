@@ -20,9 +20,8 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.starts import SavedPosition, Start, resolve_start
 from sparring.messages import Message
-from sparring.pools.custom.make import env_info
 from sparring.pools.lineups import Lineup, Mix, Mixes
-from sparring.training.planning.custom import by_factory
+from sparring.training.planning.custom import check_vector
 from sparring.training.planning.participants import GIVEN
 from sparring.training.planning.settings import as_plain, merged
 
@@ -138,12 +137,7 @@ def check_equal_shares(config: TrainConfig, name: str, count: int) -> None:
         raise ConfigError(
             f"{name} {count}: collect.games {games} does not divide equally; nearest: {near}"
         )
-    vector = env_info(config.game).games if by_factory(config) else 0
-    if vector not in (0, games // count):
-        raise ConfigError(
-            f"{name} {count}: {config.game} makes a vector of {vector} envs, the games of one "
-            f"process; set collect.games {vector * count}"
-        )
+    check_vector(config, name, count)
 
 
 def process_config(config: TrainConfig, games: int, threads: int) -> TrainConfig:

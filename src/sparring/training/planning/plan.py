@@ -46,6 +46,7 @@ from sparring.training.planning.curricula import (
 )
 from sparring.training.planning.custom import (
     by_factory,
+    check_vector,
     custom_pool,
     is_perceptron,
     one_game,
@@ -138,6 +139,8 @@ def decide(
     first = first_overrides(played_by, curricula)
     games = None
     if own:
+        if config.replicas > 1:
+            check_vector(config, "replicas", config.replicas)
         games_each = max(config.collect.games // config.replicas, 1)
         mine = replace(config, collect=replace(config.collect, games=games_each))
         games = pool or (one_game(config) if elsewhere else custom_pool(mine, first_game))
