@@ -53,7 +53,7 @@ def recording() -> Any:
             return found
 
         def pop_lost(self) -> Sequence[RolloutRequest]:
-            found = super().lost()
+            found = super().pop_lost()
             self.gone += found
             return found
 

@@ -95,6 +95,9 @@ class LocalSupervisor:
         self.handed_in += found
         return found
 
+    def is_ready(self, actor: int) -> bool:
+        return True
+
     def release(self, batch: RolloutBatch) -> None:
         self.out[batch.request.actor] -= 1
 

@@ -154,8 +154,11 @@ class DistributedCollector(Collector):
         return self.finished.stats() | counted | self.work | self._metrics(taken, waited)
 
     def _submit_requests(self) -> None:
-        """Request rollouts that can be learned from before they are too old."""
-        for queue in self.queues:
+        """Request rollouts that can be learned from before they are too old.
+
+        An actor that still starts gets no request: the learner would wait for it before long.
+        """
+        for queue in filter(lambda each: self.supervisor.is_ready(each.actor), self.queues):
             while len(queue.pending) + len(queue.dropped) < self._max_requests:
                 waiting = len(queue.pending) + int(queue.taken)
                 if waiting > self.max_lag:
