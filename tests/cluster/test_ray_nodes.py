@@ -114,10 +114,11 @@ def test_a_second_node_that_is_killed_ten_times_costs_rollouts_in_flight(nodes: 
     for kill in range(KILLS):
         run.until(lambda seen, kill=kill: len(seen["actors"]) == 2 + kill)
         nodes.kill(SECOND)
-        run.until(lambda seen, kill=kill: seen["restarts"] == 1 + kill)
+        run.until(lambda seen, kill=kill: seen["restarts"] > kill)
         nodes.join()
     run.until(lambda seen: len(seen["actors"]) == 2 + KILLS)
-    assert run.updates[-1]["restarts"] == KILLS
+    # Ray may place an actor at a node that it does not know to be dead yet.
+    assert KILLS <= run.updates[-1]["restarts"] <= 2 * KILLS
     run.end()
     assert not nodes_workers(nodes)
 
