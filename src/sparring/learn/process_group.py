@@ -24,6 +24,8 @@ class ProcessGroup:
 
     rank = 0
     size = 1
+    captures = True
+    """Whether a CUDA graph can hold `sum_` of tensors on a GPU."""
 
     def sum_(self, flat: Tensor) -> None:
         """All-reduce a tensor in place, with the same bits in every replica."""

@@ -17,6 +17,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path
 from sparring.kernels import compiling
+from sparring.learn.plan import CPU
 from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import EnvInfo
 from sparring.pools.protocol import GamePool
@@ -39,7 +40,7 @@ from sparring.training.planning.custom import (
     rules_of,
 )
 from sparring.training.planning.participants import opponent_texts, pin_checkpoints
-from sparring.training.planning.placement import choose_device, uses_gpu
+from sparring.training.planning.placement import device_of
 from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
     BY_ROLE,
@@ -156,7 +157,7 @@ def complete(
     config: TrainConfig
     base = replace_budget(with_preset(game, file, **asked), changes)
     config = merged(base, changes, "train")
-    if uses_gpu(config.device):
+    if device_of(config) != CPU:
         base = replace_budget(with_preset(game, file, gpu=True, **asked), changes)
         config = merged(base, changes, "train")
     return config
@@ -251,7 +252,7 @@ def prepare_new(
 
 def at_once(config: TrainConfig) -> bool:
     """Whether several runs are trained as a population; members that share a league must be."""
-    return config.population > 1 or config.league.shared or uses_gpu(config.device)
+    return config.population > 1 or config.league.shared or device_of(config) != CPU
 
 
 def new_run(
@@ -414,7 +415,7 @@ def absolute(
     rules = rules_of(config, pool)
     return replace(
         config,
-        collect=computed(rules, config, choose_device(config.device)),
+        collect=computed(rules, config, device_of(config)),
         game=absolute_name(config.game),
         net=replace(config.net, kind=absolute_name(config.net.kind)),
         init=resolve_init(config.init),

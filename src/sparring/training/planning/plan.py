@@ -80,6 +80,7 @@ def decide(
     first_game: int = 0,
     played: bool = True,
     lr_factor: float = 1.0,
+    replicas: int = 1,
     response: bool = False,
 ) -> tuple[Plan, tuple[Curriculum, ...]]:
     """Decide what learns in a run or a population, and read the phases of every member.
@@ -89,6 +90,7 @@ def decide(
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
     lr_factor: what learning rates are multiplied with, in a run that has diverged.
+    replicas: learners that share the updates, each with its games.
     response: a response of `sparring exploit`, which alone may see what is hidden.
     """
     config, own = configs[0], pool is not None or by_factory(configs[0])
@@ -158,6 +160,7 @@ def decide(
         options=dict(read_pair(word, "algo_set") for word in config.algo_set),
         custom=games,
         first_game=first_game,
+        replicas=replicas,
         hindsight=config.hindsight,
         heads=config.heads,
         average=config.average,
@@ -229,7 +232,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(plan):
-        if config.replicas > 1:
+        if config.replicas > 1 or "," in config.devices:
             first: Learner = factory_at(config.algo, "replicas")(config, plan)
             return first
         if played_elsewhere(config):
