@@ -273,6 +273,7 @@ def resume(
     updates: int = 0,
     decisions: int = 0,
     episodes: int = 0,
+    devices: str = "",
     game: Any = None,
     opponents: Sequence[Any] = (),
     net: Any = None,
@@ -287,6 +288,7 @@ def resume(
 
     A finished run returns its agent at once; give a larger budget to continue it.
     From an older checkpoint, a new run starts in another folder: nothing is lost.
+    devices: GPUs to go on with, such as "0,1"; default: those of the run.
     game: the environment object or anonymous function that the run was started with. Not needed
         for an environment with a factory's name.
     opponents: the opponents that were objects, again.
@@ -329,7 +331,7 @@ def resume(
             net_again(net, config, str(run.path))
         if is_done:
             return Agent(load_policy(run.path, seeing=True), run.path, seen.ended or "done")
-        config = with_budget(config, saved.meta, budget)
+        config = with_devices(with_budget(config, saved.meta, budget), devices, quiet=quiet)
         session = prepare(
             [config],
             pool=pool_again(game, config, saved.meta, str(run.path)),
@@ -390,6 +392,17 @@ def check_has_replay(run: Run, saved: checkpoints.Checkpoint) -> None:
             f"clear_replay: checkpoint {saved.number} of {run.path} holds no replay "
             f"(algo {run.config.get('algo', 'ppo')}); resume without this option"
         )
+
+
+def with_devices(config: TrainConfig, devices: str, *, quiet: bool) -> TrainConfig:
+    """Return settings with other GPUs, and say in a line what they change."""
+    before = config.devices or config.device
+    if not devices or devices == before:
+        return config
+    if not quiet:
+        text = "the games go on; sums over them are rounded, and minibatches drawn, otherwise"
+        print(f"devices {devices} instead of {before}: {text}", file=sys.stderr)
+    return replace(config, devices=devices, device="cuda")
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:

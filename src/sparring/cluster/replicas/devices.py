@@ -6,6 +6,7 @@ that of one learner with all games: a run goes on with any number of GPUs.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ import torch
 
 from sparring.cluster.replicas import replica
 from sparring.cluster.replicas.learner import ReplicatedPPO
+from sparring.errors import StateError
 from sparring.learn.learner import Report, Snapshot
 from sparring.learn.transitions import PENDING_DTYPE
 from sparring.messages import Message
@@ -22,6 +24,8 @@ from sparring.pools.slices import join_states, saved_games, slice_state
 
 GAMES, PENDING, ROWS = "games.bin", "open.bin", "carried"
 """Parts of a snapshot that have the games of one process."""
+WEIGHTS = "weights"
+"""Hash of the weights, in what a process reports of its state."""
 
 
 class DeviceReplicas(ReplicatedPPO):
@@ -45,7 +49,13 @@ class DeviceReplicas(ReplicatedPPO):
         saved: Snapshot = self.ppo.snapshot()
         if self._broken or GAMES not in saved.blobs:
             return replace(saved, blobs={})
-        others = map(replica.unpacked, self.call(Message(replica.STATE)))
+        others = [replica.unpacked(reply) for reply in self.call(Message(replica.STATE))]
+        mine = fingerprint(self.ppo)
+        for rank, other in enumerate(others, 1):
+            if other.meta[WEIGHTS] != mine:
+                raise StateError(
+                    f"replica {rank} has other weights than the first; please report this"
+                )
         return join_snapshots([saved, *others], self.ppo.rules.seats)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
@@ -64,7 +74,17 @@ class DeviceReplicas(ReplicatedPPO):
 def state_of(learner: Any) -> Snapshot:
     """The games of one process."""
     rows, pending = learner.rollout.pending_state(0)
-    return Snapshot({ROWS: rows}, {GAMES: learner.games.state(0), PENDING: pending}, {})
+    blobs = {GAMES: learner.games.state(0), PENDING: pending}
+    return Snapshot({ROWS: rows}, blobs, {WEIGHTS: fingerprint(learner)})
+
+
+def fingerprint(learner: Any) -> str:
+    """Return a hash of everything that updates change, which is the same in all processes."""
+    kept = (one for update in learner.learners.values() for one in update.kept())
+    found = hashlib.sha256()
+    for tensor in kept:
+        found.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def join_snapshots(parts: Sequence[Snapshot], seats: int) -> Snapshot:
