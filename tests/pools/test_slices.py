@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from sparring import Pool
-from sparring.cluster.replicas.devices import (
+from sparring.cluster.replicas.snapshots import (
     GAMES,
     PENDING,
     ROWS,

@@ -24,7 +24,7 @@ from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
 from sparring.nets.net import configured_heads
-from sparring.training.planning.gpus import gpus_of
+from sparring.training.planning.gpus import gpus_of, world_of_torchrun
 from sparring.training.planning.settings import written
 
 
@@ -81,7 +81,12 @@ def start_replicas(
     """
     settings, timeout_s = written(config), config.distributed.timeout_s
     make: Callable[[ReplicaShare], ReplicaHandle]
-    if not config.cluster:
+    if world_of_torchrun():
+        from sparring.cluster.replicas.torchrun import gather
+
+        waiting = iter(gather(settings, shares, timeout_s))
+        host, make = LOOPBACK, lambda _: next(waiting)
+    elif not config.cluster:
         host = LOOPBACK
         make = partial(ReplicaProcess, settings, timeout_s=timeout_s)
     else:

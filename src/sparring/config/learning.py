@@ -168,7 +168,7 @@ class EnvConfig(Checked, section="env"):
 
 @dataclass(frozen=True)
 class DistributedConfig(Checked, section="distributed"):
-    """How actors (processes that play) work for the learner, see `actors`."""
+    """How actors (processes that play) and several learners work together; see `actors`."""
 
     lockstep: bool = False
     """All processes wait for each other: the result is bit for bit that of one process."""

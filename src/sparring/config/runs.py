@@ -78,7 +78,7 @@ class TrainConfig(Checked):
     """Threads for games and network. 0: one per core."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
     """Device of the network: cpu, cuda (the first GPU), cuda:1, or auto."""
-    devices: Annotated[str, one_of("", pattern=r"\d{1,4}(,\d{1,4})*", placeholder="0,1")] = ""
+    devices: str = ""
     """GPUs that train one run together, such as 0,1: a process on each plays its share of the
     games, and gradients are summed. Left out: one device."""
     pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
@@ -193,7 +193,7 @@ class ResumeConfig(Checked):
     """Train up to this many decisions of the learner in total, instead of minutes."""
     episodes: Count = 0
     """Train up to this many finished games in total, instead of minutes."""
-    devices: Annotated[str, one_of("", pattern=r"\d{1,4}(,\d{1,4})*", placeholder="0,1")] = ""
+    devices: str = ""
     """GPUs to go on with, such as 0 or 0,1. Left out: those of the run."""
     clear_replay: bool = False
     """Start with an empty replay buffer."""

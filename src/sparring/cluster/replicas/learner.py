@@ -49,6 +49,9 @@ class ReplicaHandle(Protocol):
     def next_message(self) -> Message:
         """Wait for the next reply. Raises `LostError` if the replica has ended."""
 
+    def has_died(self) -> bool:
+        """Whether it has ended by itself; may be asked in any thread."""
+
     def end(self) -> None:
         """End the replica."""
 
@@ -87,6 +90,9 @@ class ReplicaProcess(Child):
             ) from None
         except ProcessEndedError as gone:
             raise LostError(f"replica {self.share.rank} has died: {gone}") from None
+
+    def has_died(self) -> bool:
+        return self.process.poll() is not None
 
     def end(self, patience_s: float = CLOSE_S) -> None:
         super().end(patience_s)

@@ -44,7 +44,7 @@ class TorchProcessGroup(ProcessGroup):
         the others can reach. timeout_s: how long a sum waits for the others. nccl: False sums
         tensors on a GPU on the host, where replicas share one.
         """
-        self.rank, self.size = rank, size
+        self.rank, self.size, self._ended = rank, size, False
         gloo = dist.ProcessGroupGloo
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=host)]
@@ -70,6 +70,16 @@ class TorchProcessGroup(ProcessGroup):
             group.allreduce([on_host]).wait()
         if on_host is not flat:
             flat.copy_(on_host)
+
+    def end_sums(self) -> None:
+        """End sums on GPUs, also one that waits for a replica that has ended; see `check`."""
+        self._ended = True
+        if self._on_gpu is not None:
+            self._on_gpu.abort()
+
+    def check(self) -> None:
+        if self._ended:
+            raise LostError("another replica has ended")
 
     def totals(self, values: Sequence[float]) -> list[float]:
         """Return sums over all replicas."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -55,10 +55,13 @@ class Replica:
 
         from sparring.cluster.game_messages import process_config
         from sparring.learn.algos import make_ppo
+        from sparring.training.planning.gpus import use_gpu
         from sparring.training.planning.plan import resolve
         from sparring.training.planning.settings import read_config
 
         self.share = ReplicaShare(**share)
+        if self.share.gpu >= 0:
+            use_gpu(self.share.gpu)
         torch.set_num_threads(self.share.threads)
         config = read_config(settings, "the run's settings")
         config = process_config(config, self.share.games, self.share.threads)
@@ -82,7 +85,7 @@ class Replica:
 
     def handle(self, message: Message) -> Message:
         from sparring.cluster import game_messages
-        from sparring.cluster.replicas import devices
+        from sparring.cluster.replicas import snapshots
         from sparring.learn.learner import Overrides
 
         payload, learner = message.payload, self.learner
@@ -92,7 +95,7 @@ class Replica:
             (report,) = learner.iterate(payload["progress"])
             return Message("report") if self.fused else report_message(learner, report)
         elif message.name == STATE:
-            return packed(STATE, devices.state_of(learner) if self.fused else state_of(learner))
+            return packed(STATE, snapshots.state_of(learner) if self.fused else state_of(learner))
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
@@ -198,9 +201,8 @@ def unpacked(message: Message) -> Snapshot:
     return Snapshot(tensors, blobs, dict(message.payload["meta"]))
 
 
-def main() -> None:
-    """Handle messages until the first replica closes the socket."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first replica decides when to end
+def responder() -> Callable[[Message], Message]:
+    """Return what handles messages: the first makes the replica."""
     started: list[Replica] = []
 
     def respond(message: Message) -> Message:
@@ -209,7 +211,13 @@ def main() -> None:
         started.append(Replica(message.payload["settings"], message.payload["share"]))
         return Message("ready")
 
-    Parent().serve(respond)
+    return respond
+
+
+def main() -> None:
+    """Handle messages until the first replica closes the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first replica decides when to end
+    Parent().serve(responder())
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -135,6 +136,10 @@ def on_gpu(config: TrainConfig) -> bool:
 
 def check_training(config: TrainConfig) -> None:
     """Refuse unknown or invalid names, and an algorithm that does not fit the game."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from sparring.training.planning.gpus import check_torchrun
+
+        check_torchrun(config)
     if is_factory(config.game):
         rules: Rules = env_info(config.game).rules
     else:

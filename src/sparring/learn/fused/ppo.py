@@ -255,6 +255,7 @@ class FusedPPO:
         watch.end()
         self.figures.fetch()
         torch.cuda.current_stream().synchronize()
+        self.process_group.check()
         watch.add()
 
     def bootstrap_truncated(self, number: int) -> None:

@@ -6,12 +6,13 @@ CUDA reads CUDA_VISIBLE_DEVICES once, so that a GPU is chosen before anything el
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 import torch
 
 from sparring.config import TrainConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, printable
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 CHOSEN = "SPARRING_GPU"
@@ -76,11 +77,32 @@ def check_gpu(gpu: int, typed: str) -> None:
         raise ConfigError(f"{typed} is not there; torch sees {some}")
 
 
+def world_of_torchrun() -> int:
+    """Return the number of processes with which torchrun has started this one; 0: it has not."""
+    started = "TORCHELASTIC_RUN_ID" in os.environ
+    return int(os.environ.get("WORLD_SIZE", "0")) if started else 0
+
+
+def check_torchrun(config: TrainConfig) -> None:
+    """Raise if a run does not have as many learners as torchrun has started processes."""
+    world, learners = world_of_torchrun(), max(len(config.devices.split(",")), config.replicas)
+    if world and os.environ.get("LOCAL_WORLD_SIZE") != str(world):
+        raise ConfigError("torchrun: all processes have to be on one machine; use --nnodes 1")
+    if world and world != learners:
+        numbers = ",".join(map(str, range(world)))
+        raise ConfigError(
+            f"torchrun has started {world} processes, and the run has {learners}; add "
+            f"--devices {numbers}, or --replicas {world} on CPUs"
+        )
+
+
 def gpus_of(config: TrainConfig) -> tuple[int, ...]:
     """Return the GPUs of `devices`, one for each process of a run; empty: one process."""
     if not config.devices:
         return ()
-    typed = f"devices {config.devices}"
+    typed = f"devices {printable(config.devices)}"
+    if not re.fullmatch(r"\d{1,4}(,\d{1,4})*", config.devices, re.ASCII):
+        raise ConfigError(f"{typed}: give the numbers of GPUs, such as 0 or 0,1")
     gpus = tuple(map(int, config.devices.split(",")))
     twice = next((gpu for place, gpu in enumerate(gpus) if gpu in gpus[:place]), None)
     if twice is not None and not config.distributed.shared_gpu:
