@@ -52,6 +52,7 @@ from sparring.training.planning.custom import (
     require_code,
     rules_of,
 )
+from sparring.training.planning.gpus import gpus_of
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.placement import choose_placement, played_elsewhere
@@ -172,7 +173,8 @@ def decide(
         first=first,
         lr_factor=lr_factor,
     )
-    check_memory(plan)
+    each = config.collect.games // max(len(gpus_of(config)), 1)
+    check_memory(replace(plan, collect=replace(plan.collect, games=max(each, 1))))
     paths = paths_of(config.algo, plan, place.because)
     return replace(plan, paths=paths), curricula
 
