@@ -1,7 +1,7 @@
 """Several GPUs, measured on one: what NCCL inside the graph costs, and whether two are as one.
 
-    python benchmarks/devices.py                            # all parts, about three minutes
-    python benchmarks/devices.py --parts nccl reckoned --games skull_king
+    python benchmarks/devices.py                            # all parts, about two minutes
+    python benchmarks/devices.py --parts equal --games skull_king
 
 nccl: the learner of a preset, alone, with and without NCCL (a group of one) in its graph.
 equal: two processes on one GPU (sums through the host) beside one with the same games in all: one
@@ -13,6 +13,7 @@ data sheets; nothing of it is measured on such cards.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import statistics
 import sys
@@ -84,24 +85,31 @@ def of_nccl(game: str, rounds: int = 4, updates: int = 15) -> dict[str, Any]:
         for name, of in found.items()
     }
     ratios = [b["whole"] / a["whole"] for a, b in zip(found["without"], found["with"], strict=True)]
-    update = grouped.update
-    steps = grouped.iterate(0.0)[0].stats["learning/optimizer_steps"]
+    stats = grouped.iterate(0.0)[0].stats
+    grouped.process_group.end_sums()
     return {
         "game": game,
         **medians,
         "ratio": statistics.median(ratios),
         "ratios": [round(ratio, 4) for ratio in ratios],
-        "step_bytes": update._means.flat.nbytes,
-        "steps": steps,
-        "decisions": grouped.iterate(0.0)[0].stats["learning/decisions"],
+        "step_bytes": grouped.net.grad.nbytes,
+        "steps": stats["learning/optimizer_steps"],
+        "decisions": stats["learning/decisions"],
     }
+
+
+def empty_memory() -> None:
+    """Free the memory of learners that are gone; two processes share the GPU."""
+    gc.collect()
+    torch.cuda.empty_cache()
 
 
 def of_equality(game: str, updates: int) -> dict[str, Any]:
     """Compare two processes with one."""
     config = preset(game)
-    whole = replace(config.ppo, minibatch=1 << 30, epochs=1, lr=Schedule.constant(3e-4))
     few = replace(config.collect, bf16=False, games=min(config.collect.games, 2048))
+    rows = 2 * few.games * few.steps  # more than there are
+    whole = replace(config.ppo, minibatch=rows, epochs=1, lr=Schedule.constant(3e-4))
     exact = replace(config, ppo=whole, collect=few)
     one, both = single(exact), pair(exact)
     try:
@@ -113,16 +121,17 @@ def of_equality(game: str, updates: int) -> dict[str, Any]:
         both.snapshot()  # raises if the two have other weights
     finally:
         both.close()
-    del one, both
+    del one, both, learner
+    empty_memory()
     rounded = replace(config, collect=replace(config.collect, bf16=True))
-    one, both, rows = single(rounded), pair(rounded), []
+    one, both, curve = single(rounded), pair(rounded), list[dict[str, Any]]()
     try:
         for number in range(updates):
             progress = number / updates
             reports = [learner.iterate(progress)[0].stats for learner in (one, both)]
             if number in (0, 1) or (number + 1) % max(updates // 10, 1) == 0:
                 shown = {name: [stats.get(name) for stats in reports] for name in SHOWN}
-                rows.append({"update": number + 1, **shown})
+                curve.append({"update": number + 1, **shown})
         both.snapshot()
         speed = {"one": seconds(one, 5), "two": seconds(both, 5)}
     finally:
@@ -130,7 +139,7 @@ def of_equality(game: str, updates: int) -> dict[str, Any]:
     return {
         "game": game,
         "float32, one update": {"largest difference": apart, "largest change": moved},
-        "bfloat16": rows,
+        "bfloat16": curve,
         "equal to the bit": True,
         "seconds": speed,
     }
@@ -208,6 +217,7 @@ def main() -> None:
         found["nccl"] = []
         for game in given.games:
             found["nccl"].append(of_nccl(game))
+            empty_memory()
             show_nccl(found["nccl"][-1])
     if "reckoned" in given.parts:
         found["reckoned"] = {one["game"]: reckoned(one) for one in found["nccl"]}
@@ -217,6 +227,7 @@ def main() -> None:
         found["equal"] = []
         for game in given.games:
             found["equal"].append(of_equality(game, given.updates))
+            empty_memory()
             show_equality(found["equal"][-1])
     if given.json:
         given.json.write_text(json.dumps(found, indent=1))

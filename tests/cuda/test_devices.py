@@ -34,7 +34,7 @@ from sparring.config import (
 from sparring.errors import ConfigError
 from sparring.learn.algos import make_ppo
 from sparring.learn.fused import FusedPPO
-from sparring.learn.learner import LostError, Overrides
+from sparring.learn.learner import LostError, Overrides, Snapshot
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Schedule
@@ -48,6 +48,7 @@ PARTS = PPOConfig(minibatch=512, epochs=2, lr=Schedule.constant(3e-4))
 def config_of(ppo: PPOConfig, **changes: Any) -> TrainConfig:
     given: dict[str, Any] = {
         "game": "skull_king",
+        "set": ("rounds=[1,2]",),
         "device": "cuda",
         "devices": "0,0",
         "seed": 5,
@@ -89,7 +90,6 @@ def weights_of(ppo: Any) -> torch.Tensor:
 SHOWN = ("losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/approx_kl")
 NETS = {
     "kernels": NetConfig(hidden=(64, 64)),
-    "graphs": NetConfig(hidden=(60, 30), activation="silu"),
     "gru": NetConfig(hidden=(32,), memory="gru", memory_width=16, bptt_steps=4),
 }
 
@@ -106,43 +106,60 @@ def test_an_update_is_that_of_one_process_with_twice_the_games(net: str) -> None
         counted = ("learning/samples", "learning/decisions", "learning/optimizer_steps")
         for name in (*counted, "charts/games", "charts/score", "charts/forced"):
             assert mine.stats[name] == pytest.approx(theirs.stats[name], rel=1e-6), name
+        assert mine.stats["charts/games"] > 0
         assert (mine.decisions, mine.samples) == (theirs.decisions, theirs.samples)
         assert len(both.snapshot().blobs) == 2  # raises if weights differ by a bit
 
 
-def test_graphs_and_minibatches_keep_both_equal_to_the_bit() -> None:
-    """From the second update on they are graphs, split at the sums."""
+def test_two_processes_learn_save_and_end_as_one() -> None:
+    """One pair of processes for all of it: starting them takes seconds."""
     config = config_of(PARTS)
     one = single(config)
     with two(config) as both:
-        for _ in range(5):
-            (mine,), (theirs,) = both.iterate(0.0), one.iterate(0.0)
-            both.snapshot()  # raises if weights differ
-            steps = "learning/optimizer_steps"
-            assert mine.stats[steps] == theirs.stats[steps]
-        assert mine.stats["losses/entropy"] == pytest.approx(
-            theirs.stats["losses/entropy"], rel=0.02
-        )
-        captured = both.ppo.playing.graphs._captured["update"]
-        assert len(captured) == 2 * (2 + theirs.stats[steps]) + 1
-
-
-def test_a_snapshot_is_that_of_one_process_and_is_repeated_exactly() -> None:
-    config = config_of(PARTS)
-    with two(config) as both:
-        for _ in range(3):
-            both.iterate(0.0)
-        saved = both.snapshot()
-        first = [both.iterate(0.5)[0].decisions for _ in range(2)]
-        weights = weights_of(both)
-        both.restore(saved)
-        assert [both.iterate(0.5)[0].decisions for _ in range(2)] == first
-        assert torch.equal(weights, weights_of(both))
+        check_equal_to_the_bit(both, one)
+        saved, first = check_repeated_exactly(both)
+        check_death(both)
     one = single(config)
     one.restore(saved)
     again = one.snapshot()
     assert (again.blobs, again.meta) == (saved.blobs, saved.meta)
     assert [one.iterate(0.5)[0].decisions for _ in range(2)] == first
+
+
+def check_equal_to_the_bit(both: DeviceReplicas, one: FusedPPO) -> None:
+    """From the second update on they are graphs, split at the sums."""
+    for _ in range(4):
+        (mine,), (theirs,) = both.iterate(0.0), one.iterate(0.0)
+        both.snapshot()  # raises if weights differ
+        steps = int(theirs.stats["learning/optimizer_steps"])
+        assert mine.stats["learning/optimizer_steps"] == steps
+    entropy = theirs.stats["losses/entropy"]
+    assert mine.stats["losses/entropy"] == pytest.approx(entropy, rel=0.02)
+    captured = both.ppo.playing.graphs._captured["update"]
+    sums = 3 + 2 * PARTS.epochs + steps  # of moments, divergence, figures; of each epoch and step
+    assert len(captured) == 2 * sums + 1
+
+
+def check_repeated_exactly(both: DeviceReplicas) -> tuple[Snapshot, list[int]]:
+    saved = both.snapshot()
+    first = [both.iterate(0.5)[0].decisions for _ in range(2)]
+    weights = weights_of(both)
+    both.restore(saved)
+    assert [both.iterate(0.5)[0].decisions for _ in range(2)] == first
+    assert torch.equal(weights, weights_of(both))
+    return saved, first
+
+
+def check_death(both: DeviceReplicas) -> None:
+    """The update that was under way is undone, and what was learned can be saved."""
+    before, updates = weights_of(both), both.updates
+    os.kill(both.others[0].pid, signal.SIGKILL)
+    with pytest.raises(LostError, match=r"replica 1 has died: .*; the run has ended"):
+        both.iterate(0.5)
+    left = both.snapshot()
+    assert not left.blobs
+    assert left.meta["update"] == updates
+    assert torch.equal(before, weights_of(both))
 
 
 def test_opponents_and_settings_reach_both() -> None:
@@ -153,33 +170,22 @@ def test_opponents_and_settings_reach_both() -> None:
         both.put(1, state)
         both.set_mixes({name: {1: 1.0} for name in both.pool.mixes})
         settings = replace(PARTS, epochs=1)
-        for _ in range(30):
+        for _ in range(6):
             (report,) = both.iterate(0.1)
         assert report.met is not None
         assert report.met.sum() > 0
         assert both.seated()[1] > 0
-        both.apply_overrides(Overrides(settings=settings, lineups=(Lineup((0, "random")),)))
+        lineups = (Lineup((0, "random", "random", "random")),)
+        both.apply_overrides(Overrides(settings=settings, lineups=lineups))
+        (report,) = both.iterate(0.1)
         both.snapshot()
-
-
-def test_a_process_that_dies_ends_the_update_and_leaves_what_was_learned() -> None:
-    with two(config_of(PARTS)) as both:
-        for _ in range(3):
-            both.iterate(0.0)
-        before = weights_of(both)
-        os.kill(both.others[0].pid, signal.SIGKILL)
-        with pytest.raises(LostError, match=r"replica 1 has died: .*; the run has ended"):
-            both.iterate(0.5)
-        left = both.snapshot()
-        assert not left.blobs
-        assert left.meta["update"] == 3
-        assert torch.equal(before, weights_of(both))
 
 
 def test_nccl_in_the_graph_changes_nothing_for_a_process_alone() -> None:
     config = config_of(PARTS)
     one, other = single(config), single(config)
-    other.process_group = TorchProcessGroup(dist.HashStore(), 0, 1, device="cuda")
+    group = TorchProcessGroup(dist.HashStore(), 0, 1, device="cuda")
+    other.process_group = group
     for _ in range(4):
         (mine,), (theirs,) = other.iterate(0.0), one.iterate(0.0)
     assert len(other.playing.graphs._captured["update"]) == 1
@@ -187,6 +193,9 @@ def test_nccl_in_the_graph_changes_nothing_for_a_process_alone() -> None:
     assert mine.stats["learning/samples"] == pytest.approx(
         theirs.stats["learning/samples"], rel=0.02
     )
+    group.end_sums()
+    with pytest.raises(LostError, match="another replica has ended"):
+        group.check()
 
 
 def test_a_pool_of_later_games_plays_them() -> None:

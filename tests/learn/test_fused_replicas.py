@@ -10,7 +10,7 @@ import torch
 
 from cluster.test_process_group import at_once
 from sparring.learn.fused.graphs import Figures
-from sparring.learn.fused.replicas import FigureTotals, GradientMeans, ReplicaSums
+from sparring.learn.fused.replicas import FigureTotals, MinibatchMeans, ReplicaSums
 from sparring.learn.process_group import ProcessGroup
 
 MEMBERS, SIZE, LOSSES = 2, 33, 5
@@ -27,45 +27,52 @@ def sums_of(group: ProcessGroup) -> ReplicaSums:
 
 @pytest.mark.parametrize("rows", [[(300, 100), (100, 300)], [(7, 0), (0, 5), (400, 0)]])
 def test_means_are_those_of_all_rows(rows: list[tuple[int, int]]) -> None:
-    """Every row has a gradient and losses of its own; a replica has the means of its rows."""
-    shape = len(rows), MEMBERS, max(map(max, rows))
+    """Every row has a gradient and losses of its own; a replica has the means of its rows.
+
+    rows: of every replica and member, in the first minibatch; the second has them swapped.
+    """
+    counts = torch.tensor([[mine, mine[::-1]] for mine in rows])  # [replicas, minibatches, members]
+    shape = *counts.shape, int(counts.max())
     generator = torch.Generator().manual_seed(0)
     grads = torch.randn(*shape, SIZE, generator=generator)
     losses = torch.rand(*shape, LOSSES, generator=generator)
-    counts = torch.tensor(rows)
-    mine = torch.arange(shape[2]) < counts[..., None]
+    among = torch.arange(shape[-1]) < counts[..., None]
 
-    def mean(of_rows: torch.Tensor, among: torch.Tensor, axes: Any) -> torch.Tensor:
-        total = (of_rows * among[..., None]).sum(axes)
-        return total / among.sum(axes).clamp(min=1)[..., None]
+    def mean(of_rows: torch.Tensor, there: torch.Tensor, axes: Any) -> torch.Tensor:
+        total = (of_rows * there[..., None]).sum(axes)
+        return total / there.sum(axes).clamp(min=1)[..., None]
 
     def work(rank: int, group: ProcessGroup) -> Any:
-        grad = mean(grads[rank], mine[rank], 1)
-        loss = mean(losses[rank], mine[rank], 1)
-        diverged = torch.tensor([rank == 1, False]).to(torch.uint8)
-        means = GradientMeans(sums_of(group), grad, LOSSES)
-        means.take(grad, counts[rank], diverged, loss)
-        return grad, loss, diverged
+        grad, loss = mean(grads[rank], among[rank], 2), mean(losses[rank], among[rank], 2)
+        means = MinibatchMeans(sums_of(group), 4, MEMBERS, grad)
+        means.count(torch.where(among[rank], 3, -1))
+        for number in range(2):
+            means.of_gradient(number, grad[number])
+        means.of_losses(loss)
+        return grad, loss
 
     first, *others = at_once(work, len(rows))
-    torch.testing.assert_close(first[0], mean(grads, mine, (0, 2)), atol=1e-6, rtol=1e-6)
-    torch.testing.assert_close(first[1], mean(losses, mine, (0, 2)), atol=1e-6, rtol=1e-6)
-    assert first[2].tolist() == [1, 0]
+    torch.testing.assert_close(first[0], mean(grads, among, (0, 3)), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(first[1], mean(losses, among, (0, 3)), atol=1e-6, rtol=1e-6)
     for other in others:
         assert all(torch.equal(a, b) for a, b in zip(first, other, strict=True))
 
 
 def test_a_gradient_that_is_no_number_is_none_in_every_replica() -> None:
     def work(rank: int, group: ProcessGroup) -> Any:
-        grad = torch.ones(1, 3)
+        grad, sums = torch.ones(1, 3), sums_of(group)
         if rank:
             grad[0, 1] = torch.nan
-        zeros = torch.zeros(1, dtype=torch.uint8)
-        GradientMeans(sums_of(group), grad).take(grad, torch.tensor([rank]), zeros)
-        return grad
+        means = MinibatchMeans(sums, 1, 1, grad)
+        means.count(torch.full((1, 1, 2), rank - 1))
+        means.of_gradient(0, grad)
+        diverged = torch.tensor([rank, 0, 1], dtype=torch.uint8)
+        sums.any_of(diverged)
+        return grad, diverged
 
-    for found in at_once(work, 2):
-        assert found[0].isnan().tolist() == [False, True, False]
+    for grad, diverged in at_once(work, 2):
+        assert grad[0].isnan().tolist() == [False, True, False]
+        assert diverged.tolist() == [1, 0, 1]
 
 
 def test_counts_are_added_and_other_figures_stay() -> None:

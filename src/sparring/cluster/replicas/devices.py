@@ -48,6 +48,7 @@ class DeviceReplicas(ReplicatedPPO):
 
     def close(self) -> None:
         self._closing.set()
+        self.ppo.process_group.end_sums()
         super().close()
 
     def abandon(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-import torch
 from torch import Tensor
 
 from sparring.learn.fused.graphs import Figures
@@ -35,6 +34,11 @@ class ReplicaSums:
             work()
         else:
             self._between(work)
+
+    def any_of(self, flags: Tensor) -> None:
+        """Set flags [members] that are set in any replica."""
+        self.add_up(flags)
+        flags.clamp_(max=1)
 
     def _add_up(self, tensors: tuple[Tensor, ...]) -> None:
         for tensor in tensors:
@@ -64,35 +68,29 @@ def is_count(name: str) -> bool:
     return last in COUNTED or last.startswith(PARTS)
 
 
-class GradientMeans:
-    """Means of gradients and losses over the samples of a minibatch in all replicas.
+class MinibatchMeans:
+    """Means of gradients and losses over the samples of a minibatch in all replicas."""
 
-    One flat array holds them and the number of samples, so that a step synchronizes once.
-    """
-
-    def __init__(self, sums: ReplicaSums, grad: Tensor, losses: int = 0) -> None:
-        """grad: gradients of all members [members, size]. losses: number of losses."""
+    def __init__(self, sums: ReplicaSums, minibatches: int, members: int, like: Tensor) -> None:
+        """minibatches: of an epoch, at most. like: a tensor on the device."""
         self.sums = sums
-        members, size = grad.shape
-        self.flat = grad.new_zeros(members, size + losses + 2)
-        self._grad, self._losses = self.flat[:, :size], self.flat[:, size : size + losses]
-        self._rows, self._diverged = self.flat[:, -2:-1], self.flat[:, -1]
+        self.share, self.total = like.new_zeros(2, minibatches, members)
+        """Samples of each minibatch here divided by those of all replicas, and the latter."""
 
-    def take(
-        self, grad: Tensor, rows: Tensor, diverged: Tensor, losses: Tensor | None = None
-    ) -> None:
-        """Replace gradients and losses by the means over all replicas.
+    def count(self, picked: Tensor) -> None:
+        """Count the samples of an epoch. picked: places [minibatches, members, room], or -1."""
+        share, total = self.share[: len(picked)], self.total[: len(picked)]
+        share.copy_((picked >= 0).sum(2))
+        total.copy_(share)
+        self.sums.add_up(total)
+        share.div_(total.clamp(min=1))
 
-        rows: samples of the minibatch here, by member. diverged: is set if it is in any replica.
-        """
-        self._rows.copy_(rows[:, None])
-        torch.mul(grad, self._rows, out=self._grad)
-        if losses is not None:
-            torch.mul(losses, self._rows, out=self._losses)
-        self._diverged.copy_(diverged)
-        self.sums.add_up(self.flat)
-        total = self._rows.clamp(min=1)
-        torch.div(self._grad, total, out=grad)
-        if losses is not None:
-            torch.div(self._losses, total, out=losses)
-        diverged.logical_or_(self._diverged > 0)
+    def of_gradient(self, number: int, grad: Tensor) -> None:
+        """Replace the gradient of a minibatch [members, size] by that of all replicas."""
+        grad.mul_(self.share[number][:, None])
+        self.sums.add_up(grad)
+
+    def of_losses(self, losses: Tensor) -> None:
+        """Replace the losses of an epoch [minibatches, members, losses] by those of all."""
+        losses.mul_(self.share[: len(losses), :, None])
+        self.sums.add_up(losses)

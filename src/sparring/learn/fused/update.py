@@ -30,7 +30,7 @@ from sparring.learn.fused.minibatches import (
     restore_members,
 )
 from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
-from sparring.learn.fused.replicas import GradientMeans, ReplicaSums
+from sparring.learn.fused.replicas import MinibatchMeans, ReplicaSums
 from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
@@ -126,7 +126,7 @@ class Update:
         )
         self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
         self.sums: ReplicaSums | None = None
-        self._critic_means: GradientMeans | None = None
+        self.means: MinibatchMeans | None = None
         self.total_counts = self.sample_counts
         """Samples of each member in all replicas."""
         self._make_views()
@@ -134,8 +134,7 @@ class Update:
     def join(self, sums: ReplicaSums) -> None:
         """Learn as one with other replicas: all that is computed from all samples is summed."""
         self.sums, self.total_counts = sums, torch.zeros_like(self.sample_counts)
-        self._means = GradientMeans(sums, self.net.grad, self.loss.means.shape[2])
-        self._critic_means = GradientMeans(sums, self.critic.net.grad) if self.critic else None
+        self.means = MinibatchMeans(sums, self.most, self.members, self.net.grad)
 
     def _make_arrays(self) -> None:
         names = self.kernels.names
@@ -235,10 +234,14 @@ class Update:
         self.terms.make_rows()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
+            if self.means:
+                self.means.count(self.picked[: self.minibatches, :, : self.room])
             for number in range(self.minibatches):
                 self.step(number)
             self._end_epoch()
         self.diverged.logical_or_(~self.net.weight.isfinite().all(1))
+        if self.sums:
+            self.sums.any_of(self.diverged)
 
     def restore_diverged(self, diverged: Tensor) -> None:
         """Restore members that diverged to their state before this update."""
@@ -373,19 +376,20 @@ class Update:
         self.terms.learn_extra(self.loss.heads, at, picked, dealt)
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
-        if self.sums:
-            rows = (picked[:, : self.room] >= 0).sum(1)
-            self._means.take(self.net.grad, rows, self.diverged, self.loss.means[number])
+        if self.means:
+            self.means.of_gradient(number, self.net.grad)
         step: dict[str, Any] = {"apart": len(self.hparam_names), "number": number}
         self.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
         if self.critic:
             self.critic.backward(picked, self.stopped)
-            if self._critic_means:
-                self._critic_means.take(self.critic.net.grad, rows, self.diverged)
+            if self.means:
+                self.means.of_gradient(number, self.critic.net.grad)
             self.critic.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
 
     def _end_epoch(self) -> None:
         """Sum up the metrics; members whose KL exceeds `target_kl` stop here."""
+        if self.means:
+            self.means.of_losses(self.loss.means[: self.minibatches])
         epoch = self.kernels.view(
             "EpochView",
             means=self.loss.means,
