@@ -48,7 +48,7 @@ PARTS = PPOConfig(minibatch=512, epochs=2, lr=Schedule.constant(3e-4))
 def config_of(ppo: PPOConfig, **changes: Any) -> TrainConfig:
     given: dict[str, Any] = {
         "game": "skull_king",
-        "set": ("rounds=[1,2]",),
+        "set": ("rounds=1,2",),
         "device": "cuda",
         "devices": "0,0",
         "seed": 5,
