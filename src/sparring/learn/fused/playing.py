@@ -85,6 +85,7 @@ class FusedSelfPlay:
         heads: HeadsConfig | None = None,
         truth: StateField | None = None,
         average: float = 0.0,
+        first_row: int = 0,
     ) -> None:
         """Make networks and rollout for games; the games' seeds are those of the members.
 
@@ -100,9 +101,11 @@ class FusedSelfPlay:
         heads: auxiliary heads.
         truth: field of the game state to store with every row.
         average: share of the training whose average weights play, see `learn.averaging`; 0: none.
+        first_row: index of a member's first row among those of all replicas, for random numbers.
         """
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
+        self.first_row = first_row
         self.games, self.pool, self.rules = games, games.pool, games.rules
         """Rules of the first member; phases change flags of the pool alone."""
         self.members, self.device, self.slots = len(games.seeds), games.device, slots
@@ -269,7 +272,7 @@ class FusedSelfPlay:
             "clock": self.clock,
             "rows": count,
             "rows_each": count // self.members,
-            "first_row": rows.start,
+            "first_row": self.first_row + rows.start,
             "step": step,
         }
 

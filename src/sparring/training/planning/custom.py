@@ -50,15 +50,15 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
     return WorkerPool(config.game, games, workers=workers, **room, **asdict(config.env))
 
 
-def check_vector(config: TrainConfig, name: str, count: int) -> None:
+def check_vector(config: TrainConfig, typed: str, count: int) -> None:
     """Refuse a vector of environments that is not the share of each of several processes.
 
-    name: the setting with the number of processes.
+    typed: the setting with the number of processes.
     """
     vector = env_info(config.game).games if by_factory(config) else 0
     if vector not in (0, config.collect.games // count):
         raise ConfigError(
-            f"{name} {count}: {config.game} makes a vector of {vector} envs, the games of one "
+            f"{typed}: {config.game} makes a vector of {vector} envs, the games of one "
             f"process; set collect.games {vector * count}"
         )
 
