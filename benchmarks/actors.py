@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from dataclasses import replace
 from typing import Any
 
+from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.factories import is_factory
 from sparring.learn.learner import Learner, closing_learner
@@ -64,6 +66,9 @@ def main() -> None:
         "threads": 1,
         "device": "cpu",
     }
+    if is_factory(asked.game):
+        trusted.allow(asked.game)  # and in actors, by the environment
+        os.environ |= trusted.environment()
     own = env_info(asked.game) if is_factory(asked.game) else None
     preset = with_preset("" if own else asked.game, algo=asked.algo, facts=own)
     usual = TrainConfig() if asked.algo == "ppo" else preset
