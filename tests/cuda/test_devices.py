@@ -118,12 +118,16 @@ def test_two_processes_learn_save_and_end_as_one() -> None:
     with two(config) as both:
         check_equal_to_the_bit(both, one)
         saved, first = check_repeated_exactly(both)
-        check_death(both)
+        left = check_death(both)
     one = single(config)
     one.restore(saved)
     again = one.snapshot()
     assert (again.blobs, again.meta) == (saved.blobs, saved.meta)
     assert [one.iterate(0.5)[0].decisions for _ in range(2)] == first
+    one = single(config)
+    one.restore(left)
+    assert one.pool.seed != config.seed  # new games
+    assert one.iterate(0.5)[0].decisions > left.meta["decisions"]
 
 
 def check_equal_to_the_bit(both: DeviceReplicas, one: FusedPPO) -> None:
@@ -150,7 +154,7 @@ def check_repeated_exactly(both: DeviceReplicas) -> tuple[Snapshot, list[int]]:
     return saved, first
 
 
-def check_death(both: DeviceReplicas) -> None:
+def check_death(both: DeviceReplicas) -> Snapshot:
     """The update that was under way is undone, and what was learned can be saved."""
     before, updates = weights_of(both), both.updates
     os.kill(both.others[0].pid, signal.SIGKILL)
@@ -160,6 +164,7 @@ def check_death(both: DeviceReplicas) -> None:
     assert not left.blobs
     assert left.meta["update"] == updates
     assert torch.equal(before, weights_of(both))
+    return left
 
 
 def test_opponents_and_settings_reach_both() -> None:
