@@ -146,21 +146,24 @@ def of_equality(game: str, updates: int) -> dict[str, Any]:
 
 
 def reckoned(measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Reckon weak scaling: every card has as many games as the one that was measured."""
-    without, rows = measured["without"], []
+    """Reckon weak scaling: every card has as many games as the one that was measured.
+
+    A card needs the time measured with NCCL in the graph, and that of the sums over links.
+    """
+    alone, rows = measured["without"]["whole"], []
     for link, rate in LINKS.items():
         for cards in CARDS:
             hops = 2 * (cards - 1)
             share = hops / cards * measured["step_bytes"] / (rate * REACHED)
             sums = measured["steps"] * (share + hops * STEP_S)
-            part = without["whole"] / (without["whole"] + sums)
+            part = alone / (measured["with"]["whole"] + sums)
             rows.append(
                 {
                     "link": link,
                     "cards": cards,
                     "sums_ms": 1000 * sums,
                     "efficiency": part,
-                    "decisions_per_s": cards * part * measured["decisions"] / without["whole"],
+                    "decisions_per_s": cards * part * measured["decisions"] / alone,
                 }
             )
     return rows

@@ -13,12 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
 
 import sparring
+from cluster.test_replicas import replica_pids
 from sparring.cli import main
 from sparring.cluster.learners import with_replicas
 from sparring.cluster.replicas.devices import DeviceReplicas
@@ -118,12 +118,16 @@ def test_two_processes_learn_save_and_end_as_one() -> None:
     with two(config) as both:
         check_equal_to_the_bit(both, one)
         saved, first = check_repeated_exactly(both)
-        check_death(both)
+        left = check_death(both)
     one = single(config)
     one.restore(saved)
     again = one.snapshot()
     assert (again.blobs, again.meta) == (saved.blobs, saved.meta)
     assert [one.iterate(0.5)[0].decisions for _ in range(2)] == first
+    one = single(config)
+    one.restore(left)
+    assert one.pool.seed != config.seed  # new games
+    assert one.iterate(0.5)[0].decisions > left.meta["decisions"]
 
 
 def check_equal_to_the_bit(both: DeviceReplicas, one: FusedPPO) -> None:
@@ -150,7 +154,7 @@ def check_repeated_exactly(both: DeviceReplicas) -> tuple[Snapshot, list[int]]:
     return saved, first
 
 
-def check_death(both: DeviceReplicas) -> None:
+def check_death(both: DeviceReplicas) -> Snapshot:
     """The update that was under way is undone, and what was learned can be saved."""
     before, updates = weights_of(both), both.updates
     os.kill(both.others[0].pid, signal.SIGKILL)
@@ -160,6 +164,7 @@ def check_death(both: DeviceReplicas) -> None:
     assert not left.blobs
     assert left.meta["update"] == updates
     assert torch.equal(before, weights_of(both))
+    return left
 
 
 def test_opponents_and_settings_reach_both() -> None:
@@ -248,14 +253,22 @@ def test_a_run_with_past_selves_goes_on_with_another_number_of_gpus(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sparring.train("tic_tac_toe", **SMALL, updates=12, name="a", runs=str(tmp_path))
-    archive = list((tmp_path / "a").rglob("*league*"))
-    assert archive
-    agent = sparring.resume(str(tmp_path / "a"), updates=16, devices="0", quiet=False)
+    assert list((tmp_path / "a").rglob("*league*"))
+    run, killed = str(tmp_path / "a"), list[str]()
+    assert sparring.resume(run, updates=16, devices="0").ended == "done"
+    assert "devices 0 instead of 0,0: the same games go on" in capsys.readouterr().err
+
+    def kill(watched: Any) -> None:
+        if watched.status.update == 18 and not killed:
+            killed.extend(replica_pids())
+            os.kill(int(killed[0]), signal.SIGKILL)
+
+    with pytest.raises(LostError, match=r"replica 1 has died.*is saved without its games"):
+        sparring.resume(run, updates=40, devices="0,0", quiet=True, on_update=kill)
+    assert not replica_pids()
+    agent = sparring.resume(run, updates=20, devices="0")
     assert agent.ended == "done"
-    assert "devices 0 instead of 0,0" in capsys.readouterr().err
-    agent = sparring.resume(str(tmp_path / "a"), updates=20, devices="0,0", quiet=True)
-    assert agent.ended == "done"
-    assert np.isfinite(agent.policy.value(np.zeros((1, agent.policy.rules.obs_bytes), np.uint8)))
+    assert "devices 0 instead of 0,0: new games begin" in capsys.readouterr().err
 
 
 def test_what_does_not_learn_on_several_gpus_is_refused(tmp_path: Path) -> None:

@@ -64,6 +64,8 @@ from sparring.training.starting import resolve_init
 
 SEVERAL = {"seeds", "population"}
 """Keywords that make `train` return `Agents`, even of one run."""
+GAMES = "games.bin"
+"""Blob of a snapshot with the running games."""
 REPLAY = "replay"
 """Tensor group of a snapshot with the replay buffer, besides its segments."""
 
@@ -331,7 +333,9 @@ def resume(
             net_again(net, config, str(run.path))
         if is_done:
             return Agent(load_policy(run.path, seeing=True), run.path, seen.ended or "done")
-        config = with_devices(with_budget(config, saved.meta, budget), devices, quiet=quiet)
+        config, usual = with_budget(config, saved.meta, budget), config.devices or config.device
+        if devices:
+            config = replace(config, devices=devices, device="cuda")
         session = prepare(
             [config],
             pool=pool_again(game, config, saved.meta, str(run.path)),
@@ -341,6 +345,10 @@ def resume(
             quiet=quiet,
             response=True,
         )
+        if devices not in ("", usual) and not quiet:
+            games = "the same games go on" if GAMES in saved.blobs else "new games begin"
+            text = f"devices {devices} instead of {usual}: {games}, sums over them are rounded"
+            print(f"{text} in another order, and minibatches are drawn anew", file=sys.stderr)
         if saved.number == int(newest.name):
             if written(config) != run.config:
                 run.configure(written(config), session.announced.line)
@@ -392,17 +400,6 @@ def check_has_replay(run: Run, saved: checkpoints.Checkpoint) -> None:
             f"clear_replay: checkpoint {saved.number} of {run.path} holds no replay "
             f"(algo {run.config.get('algo', 'ppo')}); resume without this option"
         )
-
-
-def with_devices(config: TrainConfig, devices: str, *, quiet: bool) -> TrainConfig:
-    """Return settings with other GPUs, and say in a line what they change."""
-    before = config.devices or config.device
-    if not devices or devices == before:
-        return config
-    if not quiet:
-        text = "the games go on; sums over them are rounded, and minibatches drawn, otherwise"
-        print(f"devices {devices} instead of {before}: {text}", file=sys.stderr)
-    return replace(config, devices=devices, device="cuda")
 
 
 def with_budget(config: TrainConfig, meta: dict[str, Any], wanted: dict[str, float]) -> TrainConfig:

@@ -33,7 +33,7 @@ from sparring.learn.rollout import Episodes, FinishedGames
 from sparring.messages import ERROR, Message, raise_if_error
 from sparring.pools.lineups import Mixes
 from sparring.processes import CLOSE_S, Child, ProcessEndedError
-from sparring.training.planning.gpus import gpus_of, limited_to
+from sparring.training.planning.gpus import check_torchrun, gpus_of, limited_to
 
 REPLICAS = "replicas"
 """Key of the counts of every replica in a snapshot."""
@@ -58,6 +58,7 @@ class ReplicaHandle(Protocol):
 
 def check_replicas(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of replicas that do not fit the run."""
+    check_torchrun(config)
     gpus = gpus_of(config)
     size = len(gpus) or config.replicas
     if config.cluster not in ("", "local") and not config.distributed.trusted_network:

@@ -20,6 +20,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.hidden import StateField
+from sparring.games.seeds import derive_seed
 from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
 from sparring.kernels.views import KernelView
@@ -412,6 +413,9 @@ class FusedSelfPlay:
             pending = snapshot.tensors["carried"]
             self.rollout.load_pending_rows(member, pending, snapshot.blobs["open.bin"])
             self.games.load_state(snapshot.blobs["games.bin"], member)
+        elif not self.updates and snapshot.meta["update"] and self.members == 1:
+            # Others than those that the run began with.
+            self.games.reset(derive_seed(self.games.seeds[0], snapshot.meta["update"]))
         meta = snapshot.meta
         self.updates, self.diverged[member] = meta["update"], ""
         self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]
