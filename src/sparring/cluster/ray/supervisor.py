@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import sparring
 from sparring.cluster.actors.runner import ActorShare
 from sparring.cluster.actors.supervisor import (
     LOOK_S,
@@ -129,7 +130,13 @@ class RaySupervisor(ActorSupervisor):
 
     def _start(self, handle: RayActorHandle) -> None:
         handle.actor = self._hosts.remote()
-        begin = json.dumps({"settings": self._settings, "share": asdict(handle.share)})
+        begin = json.dumps(
+            {
+                "settings": self._settings,
+                "share": asdict(handle.share),
+                "version": sparring.__version__,
+            }
+        )
         handle.add_pending(handle.actor.begin.remote(begin))
 
     def _replace(self, handle: RayActorHandle, wrong: BaseException) -> None:
