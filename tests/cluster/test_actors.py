@@ -189,7 +189,7 @@ def test_a_run_gives_up_after_so_many_deaths() -> None:
     try:
         learner.iterate(0.0)
         os.kill(supervisor.pids[0], signal.SIGKILL)
-        with pytest.raises(LostError, match=r"distributed.max_restarts is 0"):
+        with pytest.raises(LostError, match=r"more than distributed.max_restarts 0"):
             learner.iterate(0.0)
         left = learner.snapshot()  # what was learned is saved, without games
         assert left.meta["update"] == 1
@@ -309,7 +309,7 @@ def descendants(pid: int) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:a resumed run keeps:sparring.errors.SparringWarning")
+@pytest.mark.filterwarnings("ignore:a resumed run restores:sparring.errors.SparringWarning")
 def test_an_environment_that_raises_in_every_rollout_ends_a_run_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -325,7 +325,7 @@ def test_an_environment_that_raises_in_every_rollout_ends_a_run_soon(
         "        raise ValueError('the simulator lost its way')\n"
     )
     with (
-        pytest.warns(SparringWarning, match="it is started again"),
+        pytest.warns(SparringWarning, match="it is restarted"),
         pytest.raises(
             SparringError, match=r"3 times in a row without a rollout(.|\n)*lost its way"
         ),
