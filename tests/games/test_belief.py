@@ -143,7 +143,9 @@ def last_trick(seed: int) -> State:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 @pytest.mark.parametrize("spread", [0.0, 1.5])
 def test_deals_are_as_likely_as_their_weights(seed: int, spread: float) -> None:
     """All 360 deals of six cards, by the product of their weights; without a belief, all alike."""

@@ -199,6 +199,7 @@ def test_phases_change_settings_of_the_search() -> None:
     assert learner.iterate(0.5)[0].stats["learning/simulations"] == 12
 
 
+@pytest.mark.slow
 def test_a_short_training_lowers_exploitability() -> None:
     settings: dict[str, Any] = {"epochs": 2, "lr": "0%:2e-3,100%:0", "full_share": 1.0}
     settings |= {"eta": 0.3, "alpha": "0%:0.1,100%:0.02"}

@@ -158,11 +158,11 @@ def test_a_residual_net_trains_resumes_to_the_bit_and_plays(tmp_path: Path) -> N
         "set": ("max_plies=60", "material=0.2"),
         "threads": 1,
     }
-    whole = train_with(settings(tmp_path / "whole", "shogi", updates=8, **changes), quiet=True)
-    cut = train_with(settings(tmp_path / "cut", "shogi", updates=4, **changes), quiet=True)
-    again = resume(str(cut.run), updates=8, quiet=True)
-    assert_same_run(whole.run, again.run, 8)
-    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 4), (whole.run, 8)))
+    whole = train_with(settings(tmp_path / "whole", "shogi", updates=4, **changes), quiet=True)
+    cut = train_with(settings(tmp_path / "cut", "shogi", updates=2, **changes), quiet=True)
+    again = resume(str(cut.run), updates=4, quiet=True)
+    assert_same_run(whole.run, again.run, 4)
+    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 2), (whole.run, 4)))
     assert not [
         name for name in end if name != "value_scale" and torch.equal(start[name], end[name])
     ]
