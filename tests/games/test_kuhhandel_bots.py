@@ -125,7 +125,7 @@ def test_thrifty_prefers_what_comes_first() -> None:
     assert {state.ask("thrifty") for _ in range(50)} == {0}
 
 
-@pytest.mark.parametrize("players", [3, 4])
+@pytest.mark.parametrize("players", [4, pytest.param(3, marks=pytest.mark.slow)])
 def test_dealer_bids_as_described(players: int) -> None:
     found = Counter(whole_bid(auction(seed, players), "dealer") for seed in range(2 * SAMPLES))
     at = read(auction(0, players))
@@ -147,8 +147,8 @@ def test_dealer_bids_as_described(players: int) -> None:
     assert len(found) > 10
 
 
-@pytest.mark.parametrize("players", [3, 4])
-@pytest.mark.parametrize("value", ["goose", "sheep"])
+@pytest.mark.parametrize("players", [4, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("value", ["goose", pytest.param("sheep", marks=pytest.mark.slow)])
 def test_dealer_offers_as_described(players: int, value: str) -> None:
     farms: list[dict[str, int]] = [{value: 1, "cat": 4}, {value: 2}, {}, {}][:players]
 

@@ -349,9 +349,12 @@ def test_a_pass_that_had_to_be_looks_like_any_other() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"num_players": 4, "bluff": "CAP", "auto_forced": 0, "history": 1, "reward": "SEED"},
-        {"num_players": 5, "bluff": "FORBID", "skip_forced": 1, "max_decisions": 300},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param(
+            {"num_players": 5, "bluff": "FORBID", "skip_forced": 1, "max_decisions": 300},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_conformance(config: dict[str, Any]) -> None:

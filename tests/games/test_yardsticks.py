@@ -120,7 +120,7 @@ def test_chance_is_enumerated_as_far_as_the_flags_have_deals(
 
 
 @pytest.mark.parametrize("game", ["dark_hex", "phantom_tic_tac_toe"])
-@pytest.mark.parametrize("abrupt", [0, 1])
+@pytest.mark.parametrize("abrupt", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_hidden_stones_are_measured_as_by_the_slow_tree(game: str, abrupt: int) -> None:
     """Late positions as deals: ours are kept once, those of the slow tree by every way to them."""
     starts, seed = [], 0

@@ -20,7 +20,7 @@ GAMES: dict[str, tuple[str, dict[str, Any]]] = {
     "dqn": ("tic_tac_toe", {"replay": {"warmup": 100}}),
     "pqn": ("tic_tac_toe", {"dqn": {"mode": "rollouts"}}),
     "sac": ("laser_hockey", {"replay": {"warmup": 100}}),
-    "gumbel": ("connect_four", {}),
+    "gumbel": ("tic_tac_toe", {}),
 }
 
 

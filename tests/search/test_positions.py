@@ -62,7 +62,14 @@ def late_games(count: int) -> list[tuple[int, ...]]:
     return found
 
 
-@pytest.mark.parametrize("moves", late_games(12), ids=str)
+@pytest.mark.parametrize(
+    "moves",
+    [
+        *late_games(12)[:4],
+        *(pytest.param(moves, marks=pytest.mark.slow) for moves in late_games(12)[4:]),
+    ],
+    ids=str,
+)
 def test_the_solver_finds_what_minimax_finds(moves: tuple[int, ...], solver: Solver) -> None:
     board = board_after(moves)
     found = solver.solve(moves)

@@ -157,11 +157,12 @@ def check_case(case: Case, options: Options, roots: int, *, sets: int, threads: 
     return made
 
 
+@pytest.mark.parametrize("sets", [1, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_native_search_equals_the_slow_one(case: Case, variant: str) -> None:
+def test_the_native_search_equals_the_slow_one(case: Case, variant: str, sets: int) -> None:
     options = VARIANTS[variant]
-    check_case(case, options, 2, sets=4, threads=3 if options.noise else 1)
+    check_case(case, options, 2, sets=sets, threads=3 if options.noise else 1)
 
 
 @pytest.mark.parametrize("rule", ["gumbel", "puct"])

@@ -37,6 +37,7 @@ def pendulums(count: int) -> Any:
     return gymnasium.make_vec("Pendulum-v1", num_envs=count, vectorization_mode="sync")
 
 
+@pytest.mark.slow
 def test_cartpole_is_learned(tmp_path: Path) -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=32, vectorization_mode="sync")
     ppo = {"epochs": 6, "minibatch": 512, "lr": [["0%", 2e-3], ["100%", 2e-4]]}

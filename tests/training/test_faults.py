@@ -59,6 +59,7 @@ def test_going_back_begins_a_run_of_its_own_and_keeps_the_old_one(tmp_path: Path
         assert torch.equal(tensor, new.policy.net.state_dict()[name])
 
 
+@pytest.mark.slow
 def test_the_command_names_the_new_timeline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
