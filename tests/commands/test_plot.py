@@ -182,6 +182,19 @@ def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         plot_run(run.path, tmp_path / "file")
 
 
+def test_out_names_a_file_of_a_kind_that_there_is(
+    several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(several.parent)
+    assert main(["plot", "try-one", "--out", "new/one.svg"]) == 0
+    assert Path("new/one.svg").read_text().startswith("<?xml")
+    assert "curves: new/one.svg\n" in capsys.readouterr().out
+    assert main(["plot", "try-one", "--out", "one.jpg"]) == 2
+    assert "--out one.jpg has to end in .png, .svg, .pdf or .html" in capsys.readouterr().err
+    assert not Path("one.jpg").exists()
+
+
+@pytest.mark.slow
 def test_out_may_name_the_file(
     several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_game_is_the_one_that_is_played_by_hand(game: str, flags: dict[str, An
     assert cut or "max_decisions" not in flags
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "mode",
     [

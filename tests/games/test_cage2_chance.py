@@ -93,6 +93,7 @@ def test_red_prefers_one_port(red: str) -> None:
     assert wanted <= attacked
 
 
+@pytest.mark.slow
 def test_red_prefers_one_port_among_decoys_too() -> None:
     """Random blue places decoys; whatever red remembers, its first port has three quarters."""
     first: dict[int, list[float]] = {}

@@ -176,6 +176,7 @@ def test_many_random_episodes_are_the_same() -> None:
         play_both(seed)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", ["sleep", "cycle", "react_remove", "react_restore", "vreact"])
 @pytest.mark.parametrize("red", ["B_LINE", "MEANDER"])
 def test_a_bot_that_remembers_does_what_the_native_one_does(name: str, red: str) -> None:

@@ -101,6 +101,7 @@ def auction(seed: int, players: int = 3) -> sparring.State:
     return state
 
 
+@pytest.mark.slow
 def test_thrifty_bids_small() -> None:
     found = Counter(whole_bid(auction(seed), "thrifty") for seed in range(SAMPLES))
     own = pile_value(RICH)

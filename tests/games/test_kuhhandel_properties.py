@@ -170,6 +170,7 @@ def test_players_know_what_they_saw_and_no_more(config: dict[str, Any], seed: in
                 assert min(minus(hand, observer.known[seat])) >= 0
 
 
+@pytest.mark.slow
 @FEW
 @given(flags, seeds)
 def test_bids_payments_and_trades(config: dict[str, Any], seed: int) -> None:
@@ -289,6 +290,7 @@ def test_seats_are_alike(config: dict[str, Any], seed: int, by: int, history: in
             break
 
 
+@pytest.mark.slow
 @FEW
 @given(flags, seeds, st.sampled_from(["RANK", "WIN", "SCORE_ZS", "POTENTIAL", "SEED"]))
 def test_skipping_forced_decisions_pays_the_same(

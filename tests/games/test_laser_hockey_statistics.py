@@ -72,6 +72,7 @@ def deviations(pairing: str, profile: str, matches: int) -> dict[str, float]:
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("profile", ["EXACT", pytest.param("FAST", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "pairing", ["normal strong-strong", "defense weak-zero", "nokeep strong-weak"]

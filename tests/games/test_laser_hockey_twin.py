@@ -110,6 +110,7 @@ def test_many_resets_are_the_same() -> None:
         np.testing.assert_allclose(at.kick, match.kick, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_twin_repeats_recorded_steps() -> None:
     """A sample of the recorded steps that the native game is held against one by one."""
     errors = []

@@ -29,6 +29,7 @@ FLAGS: list[tuple[str, dict[str, Any]]] = [
 SMALL = ["kuhn_poker", "leduc_poker", "kuhn_poker_3", "liars_dice", "goofspiel", "goofspiel drawn"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("game", "flags"), FLAGS)
 def test_the_games_are_consistent(game: str, flags: dict[str, Any]) -> None:
     report = sparring.check(game, config=flags, games=10)

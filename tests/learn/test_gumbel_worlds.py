@@ -147,6 +147,7 @@ def test_worlds_are_drawn_by_the_head_as_at_play(game: str) -> None:
     assert told > 0.01
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("game", ["leduc_poker", "goofspiel", "skull_king"])
 def test_threads_change_no_bit(game: str) -> None:
     rules = Rules(game, SKULL_KING if game == "skull_king" else {})

@@ -178,6 +178,7 @@ def test_the_target_values_what_the_target_or_the_network_chooses(double: bool) 
     torch.testing.assert_close(learner.targets(samples), wanted, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "net",
     [
@@ -222,6 +223,7 @@ def test_native_passes_make_the_steps_of_torch_on_any_number_of_threads() -> Non
         assert torch.equal(native[name], threads[name]), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings",
     [

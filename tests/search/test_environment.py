@@ -98,6 +98,7 @@ def played(rules: Rules, envs: TablePool, games: Pool, plies: int) -> None:
         games.step(action)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(
     "game", ["tic_tac_toe", pytest.param("connect_four", marks=pytest.mark.slow)]

@@ -64,6 +64,7 @@ def demand_heads(policy: sparring.Policy, kept: Arrays) -> None:
         assert any(close(one, head) for one in said), name
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_policy_of_57c4c850_answers_as_it_did(name: str) -> None:
     """Whoever trained with that version plays on with what it saved."""

@@ -120,6 +120,7 @@ def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None
     assert ppo.gamma.at(Moment(0, 0.0)) == 0.99
 
 
+@pytest.mark.slow
 def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
     replay = {"warmup": 800, "batch": 16, "ratio": 16.0}
     options = QUICK | {"net": {"hidden": (16,)}, "threads": 1}

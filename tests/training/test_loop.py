@@ -195,6 +195,7 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(tmp_path: Path) ->
     final(agent.run, 4)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -338,6 +339,7 @@ def test_tic_tac_toe_never_loses_to_random_after_half_a_minute(tmp_path: Path) -
     assert found.losses == 0
 
 
+@pytest.mark.slow
 def test_three_lines_of_python(tmp_path: Path) -> None:
     agent = train("tic_tac_toe", updates=20, runs=str(tmp_path), quiet=True, eval={"off": True})
     found = agent.evaluate("random", games=256)

@@ -87,6 +87,7 @@ def test_a_checkpoint_without_a_shape_goes_on() -> None:
     check_unchanged(rules, {"foreign": before}, "it")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

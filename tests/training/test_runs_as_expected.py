@@ -82,6 +82,7 @@ def test_schedules_follow_the_budget(tmp_path: Path) -> None:
     np.testing.assert_allclose(lr, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_evaluations_by_decisions_repeat_exactly_after_a_resume(tmp_path: Path) -> None:
     plan = {"off": False, "every_decisions": 400, "games": 16, "final_games": 16}
     options: dict[str, Any] = {"eval": plan, "checkpoint_every_s": 1e9}
