@@ -8,3 +8,5 @@ sparring train my_game:make_env --actors 4 --minutes 10
 sparring train skull_king --replicas 4 --threads 4 --minutes 10
 # Two processes step the environments, one network answers them.
 sparring train my_game:make_env --workers 2 --minutes 10
+# Two GPUs learn as one; torchrun may start their processes as well.
+sparring train skull_king --devices 0,1 --minutes 10

@@ -110,11 +110,18 @@ def dispatch(args: list[str]) -> int:
     if set(rest) & set(HELP):
         print(explain(command, rest))
         return OK
+    if command.module == "train" and works_for_another():
+        return int(importlib.import_module("sparring.cluster.replicas.torchrun").serve())
     config = read_options(command, rest)
     opening = importlib.import_module("sparring.commands.shared.opening")
     config = opening.open_command(command.name, config)
     with loading_early(command, rest):
         return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
+
+
+def works_for_another() -> bool:
+    """Whether torchrun has started this process as another than the first."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 
 
 def loading_early(command: Command, args: list[str]) -> contextlib.AbstractContextManager[None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from sparring.cli import main
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError
 from sparring.games.starts import with_absolute_path
-from sparring.training.planning.placement import choose_device
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
     members_of,
@@ -169,24 +167,6 @@ def test_a_device_that_cannot_be_is_refused_before_anything_is_made(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"sparring: device {name!r} is unknown; use cpu, cuda or auto")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("name", "count", "hint"),
-    [
-        ("cuda:1", 1, "device 'cuda:1' is not there; torch sees one GPU, cuda:0"),
-        ("cuda:4", 2, "device 'cuda:4' is not there; torch sees 2 GPUs, cuda:0 to cuda:1"),
-        ("cuda:1", 2, "with CUDA_VISIBLE_DEVICES=1 and --device cuda"),
-    ],
-)
-def test_gpus_other_than_the_first_are_refused(
-    name: str, count: int, hint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
-    assert choose_device("cuda:0") == choose_device("cuda") == choose_device("auto") == "cuda"
-    with pytest.raises(sparring.ConfigError, match=re.escape(hint)):
-        choose_device(name)
 
 
 @pytest.mark.parametrize(

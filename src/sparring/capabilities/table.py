@@ -113,6 +113,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         ),
         "shared league": Ability("games and networks on one device", "use --device cpu"),
         "replicas": Ability("games and networks on CPUs", "use --device cpu"),
+        "devices": Ability("graphs on a GPU"),
         "seeing": Ability("games and network on the CPU", "use --device cpu"),
         "playouts in worlds": Ability("games on the CPU", "use --device cpu"),
     },
@@ -194,9 +195,9 @@ PLACES: Mapping[str, Component] = {
     "graphs": Component(
         "graphs on the GPU",
         frozenset({"population", "replay", "hindsight", "continuous actions", "networks by role"})
-        | {"tree search", "shared league"},
+        | {"tree search", "shared league", "devices"},
     ),
-    "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset()),
+    "graphs beside": Component("graphs on the GPU, games on the CPU", frozenset({"devices"})),
     "apart": Component("games on the CPU, network on the GPU", HOST),
 }
 """Devices of games and network, in order: the first that offers all needed abilities is used."""
@@ -281,7 +282,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("records",), GAME: ("repeats",)},
         {
             "net.memory": "imitation trains on single decisions",
-            **dict.fromkeys(("actors", "replicas", "cluster"), ALONE),
+            **dict.fromkeys(("actors", "replicas", "devices", "cluster"), ALONE),
         },
     ),
     # Of the network.
@@ -338,7 +339,9 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("population",), PLACE: ("shared league",)},
         {
             "players apart": "its members share one set of opponents",
-            **dict.fromkeys(("actors", "replicas"), "its members take turns in one process"),
+            **dict.fromkeys(
+                ("actors", "replicas", "devices"), "its members take turns in one process"
+            ),
         },
     ),
     "actors": FeatureSpec(
@@ -355,6 +358,17 @@ FEATURES: Mapping[str, FeatureSpec] = {
             "actors": "actors play for one learner",
             "seen in hindsight": "relabeled decisions stay with their learner",
             "net.normalize": "statistics would differ from one learner to the next",
+            "population": "a population is trained on one GPU",
+        },
+    ),
+    "devices": FeatureSpec(
+        {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("devices",)},
+        {
+            "actors": "actors play for one learner",
+            "replicas": "both say how many learners there are",
+            "cluster": "its processes are of this machine",
+            "heads": "the scales of their targets would differ from one GPU to the next",
+            "seen in hindsight": "relabeled decisions stay with their learner",
             "population": "a population is trained on one GPU",
         },
     ),

@@ -106,22 +106,23 @@ def read_weights(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
-def check_equal_shares(config: TrainConfig, name: str, count: int) -> None:
+def check_equal_shares(config: TrainConfig, typed: str, count: int) -> None:
     """Refuse games that do not divide equally, and players that other processes cannot load.
 
-    name: the setting with the number of processes.
+    typed: the setting with the number of processes.
     """
+    name = typed.partition(" ")[0]
     objects = [word.removeprefix(GIVEN) for word in config.opponents if word.startswith(GIVEN)]
     if objects:
         raise ConfigError(
-            f"{name} {count}: opponents {', '.join(objects)} are objects of this program, which "
+            f"{typed}: opponents {', '.join(objects)} are objects of this program, which "
             f"other processes do not have; save them and name the file, or leave {name} out"
         )
     games = config.collect.games
     if games % count:
         near = max(games // count, 1) * count
         raise ConfigError(
-            f"{name} {count}: collect.games {games} does not divide equally; nearest: {near}"
+            f"{typed}: collect.games {games} does not divide equally; nearest: {near}"
         )
 
 
@@ -132,6 +133,7 @@ def process_config(config: TrainConfig, games: int, threads: int) -> TrainConfig
         collect=replace(config.collect, games=games),
         cluster="",
         replicas=1,
+        devices="",
         threads=threads,
         runs=tempfile.gettempdir(),
         name="",

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from sparring.cluster.actors.learner import DistributedPPO, actor_shares, check_distributed
 from sparring.cluster.actors.processes import ProcessSupervisor
 from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
+from sparring.cluster.replicas.devices import DeviceReplicas
 from sparring.cluster.replicas.learner import (
     ReplicaHandle,
     ReplicaProcess,
@@ -22,6 +24,7 @@ from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
 from sparring.nets.make import make_net
 from sparring.nets.net import configured_heads
+from sparring.training.planning.gpus import gpus_of, world_of_torchrun
 from sparring.training.planning.settings import written
 
 
@@ -49,13 +52,22 @@ def start_actors(config: TrainConfig, plan: Plan) -> ActorSupervisor:
 
 def with_replicas(config: TrainConfig, plan: Plan) -> ReplicatedPPO:
     check_replicas(config, plan)
-    size = config.replicas
+    gpus = gpus_of(config)
+    size = len(gpus) or config.replicas
     games, threads = config.collect.games // size, max(plan.threads // size, 1)
-    shares = [ReplicaShare(rank, size, games, threads, plan.lr_factor) for rank in range(size)]
+    shares = [
+        ReplicaShare(rank, size, games, threads, plan.lr_factor, gpu)
+        for rank, gpu in enumerate(gpus or [-1] * size)
+    ]
     with contextlib.ExitStack() as cleanup:
         host, others = start_replicas(config, shares[1:], cleanup)
         timeout_s = config.distributed.timeout_s
-        learner = ReplicatedPPO(others, shares[0], plan, host=host, timeout_s=timeout_s)
+        make = DeviceReplicas if gpus else ReplicatedPPO
+        options: dict[str, Any] = {
+            "timeout_s": timeout_s,
+            "nccl": not config.distributed.shared_gpu,
+        }
+        learner = make(others, shares[0], plan, host=host, **options)
         learner.cleanup = cleanup.pop_all()
     return learner
 
@@ -69,7 +81,12 @@ def start_replicas(
     """
     settings, timeout_s = written(config), config.distributed.timeout_s
     make: Callable[[ReplicaShare], ReplicaHandle]
-    if not config.cluster:
+    if world_of_torchrun():
+        from sparring.cluster.replicas.torchrun import gather
+
+        waiting = iter(gather(settings, shares, timeout_s))
+        host, make = LOOPBACK, lambda _: next(waiting)
+    elif not config.cluster:
         host = LOOPBACK
         make = partial(ReplicaProcess, settings, timeout_s=timeout_s)
     else:

@@ -52,6 +52,7 @@ def run(config: TrainConfig | ResumeConfig) -> int:
                 updates=config.updates,
                 decisions=config.decisions,
                 episodes=config.episodes,
+                devices=config.devices,
                 clear_replay=config.clear_replay,
                 quiet=config.json,
             ),

@@ -168,7 +168,7 @@ class EnvConfig(Checked, section="env"):
 
 @dataclass(frozen=True)
 class DistributedConfig(Checked, section="distributed"):
-    """How actors (processes that play) work for the learner, see `actors`."""
+    """How actors (processes that play) and several learners work together; see `actors`."""
 
     lockstep: bool = False
     """All processes wait for each other: the result is bit for bit that of one process."""
@@ -194,6 +194,8 @@ class DistributedConfig(Checked, section="distributed"):
     trusted_network: bool = False
     """Allow replicas on other machines: they use torch.distributed, which has no authentication and
     listens on the machines' addresses. Only for a private network."""
+    shared_gpu: bool = False
+    """Allow one GPU twice in devices, for tests: sums then go through the CPU, which is slow."""
     timeout_s: Annotated[float, above(0, 86_400)] = 300.0
     """Seconds without a rollout after which an actor is killed and restarted."""
     max_restarts: Annotated[int, at_least(0)] = 100

@@ -77,7 +77,10 @@ class TrainConfig(Checked):
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     device: Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")] = "auto"
-    """Device of the network: cpu, cuda, or auto."""
+    """Device of the network: cpu, cuda (the first GPU), cuda:1, or auto."""
+    devices: str = ""
+    """GPUs that train one run together, such as 0,1: a process on each plays its share of the
+    games, and gradients are summed. Left out: one device."""
     pool: Annotated[str, one_of("cpu", "cuda", "auto")] = "auto"
     """Device of the games: cpu, cuda, or auto (the network's device)."""
     workers: Annotated[str, one_of("auto", pattern=r"\d{1,4}", placeholder="number")] = "0"
@@ -190,6 +193,8 @@ class ResumeConfig(Checked):
     """Train up to this many decisions of the learner in total, instead of minutes."""
     episodes: Count = 0
     """Train up to this many finished games in total, instead of minutes."""
+    devices: str = ""
+    """GPUs to go on with, such as 0 or 0,1. Left out: those of the run."""
     clear_replay: bool = False
     """Start with an empty replay buffer."""
     json: bool = False

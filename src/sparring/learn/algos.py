@@ -40,6 +40,7 @@ def make_ppo(plan: Plan) -> Learner:
         options |= {"roles": plan.roles, "turns": plan.turns}
     else:
         options |= {**gpu_options(plan), "heads": plan.heads}
+    options |= {"replicas": plan.replicas, "first_game": plan.first_game}
     return FusedPPO(fused_games(plan), plan.collect, plan.settings, plan.net, **options)
 
 

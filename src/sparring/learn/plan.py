@@ -160,6 +160,8 @@ class Plan:
     """Start positions; empty: those of the rules."""
     first_game: int = 0
     """Index of the pool's first game among all pools."""
+    replicas: int = 1
+    """Learners that share every update, each with as many games."""
     custom_rules: tuple[Rules, ...] = ()
     """Rules by member, if their flags differ; empty: `rules` for all."""
     first: tuple[Overrides, ...] = ()
@@ -251,6 +253,7 @@ class Plan:
             self.rules,
             self.collect.games * len(self.seeds),
             seeds=self.seeds,
+            first_game=self.first_game,
             lineups=self.participants.lineups,
             mixes=self.participants.mixes,
             rewards=self.rewards,

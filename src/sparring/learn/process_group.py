@@ -24,9 +24,14 @@ class ProcessGroup:
 
     rank = 0
     size = 1
+    captures = True
+    """Whether a CUDA graph can hold `sum_` of tensors on a GPU."""
 
     def sum_(self, flat: Tensor) -> None:
         """All-reduce a tensor in place, with the same bits in every replica."""
+
+    def check(self) -> None:
+        """Raise `LostError` if sums on a GPU were ended because another replica has ended."""
 
     def totals(self, values: Sequence[float]) -> list[float]:
         """Return sums over all replicas."""

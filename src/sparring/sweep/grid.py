@@ -218,7 +218,7 @@ def read_settings(config: TuneConfig) -> TrainConfig:
         changes["workers"] = "0"
     settings: TrainConfig = merged(base, changes, "tune")
     usual = TrainConfig()
-    for name in ("cluster", "actors", "replicas", "population", "seeds", "vary"):
+    for name in ("cluster", "actors", "replicas", "devices", "population", "seeds", "vary"):
         given = getattr(settings, name)
         if given != getattr(usual, name):
             raise ConfigError(

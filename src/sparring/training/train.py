@@ -17,6 +17,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path
 from sparring.kernels import compiling
+from sparring.learn.plan import CPU
 from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import EnvInfo
 from sparring.pools.protocol import GamePool
@@ -39,7 +40,7 @@ from sparring.training.planning.custom import (
     rules_of,
 )
 from sparring.training.planning.participants import opponent_texts, pin_checkpoints
-from sparring.training.planning.placement import choose_device, uses_gpu
+from sparring.training.planning.placement import device_of
 from sparring.training.planning.plan import computed
 from sparring.training.planning.settings import (
     BY_ROLE,
@@ -63,6 +64,8 @@ from sparring.training.starting import resolve_init
 
 SEVERAL = {"seeds", "population"}
 """Keywords that make `train` return `Agents`, even of one run."""
+GAMES = "games.bin"
+"""Blob of a snapshot with the running games."""
 REPLAY = "replay"
 """Tensor group of a snapshot with the replay buffer, besides its segments."""
 
@@ -156,7 +159,7 @@ def complete(
     config: TrainConfig
     base = replace_budget(with_preset(game, file, **asked), changes)
     config = merged(base, changes, "train")
-    if uses_gpu(config.device):
+    if device_of(config) != CPU:
         base = replace_budget(with_preset(game, file, gpu=True, **asked), changes)
         config = merged(base, changes, "train")
     return config
@@ -251,7 +254,7 @@ def prepare_new(
 
 def at_once(config: TrainConfig) -> bool:
     """Whether several runs are trained as a population; members that share a league must be."""
-    return config.population > 1 or config.league.shared or uses_gpu(config.device)
+    return config.population > 1 or config.league.shared or device_of(config) != CPU
 
 
 def new_run(
@@ -272,6 +275,7 @@ def resume(
     updates: int = 0,
     decisions: int = 0,
     episodes: int = 0,
+    devices: str = "",
     game: Any = None,
     opponents: Sequence[Any] = (),
     net: Any = None,
@@ -286,6 +290,7 @@ def resume(
 
     A finished run returns its agent at once; give a larger budget to continue it.
     From an older checkpoint, a new run starts in another folder: nothing is lost.
+    devices: GPUs to go on with, such as "0,1"; default: those of the run.
     game: the environment object or anonymous function that the run was started with. Not needed
         for an environment with a factory's name.
     opponents: the opponents that were objects, again.
@@ -328,7 +333,9 @@ def resume(
             net_again(net, config, str(run.path))
         if is_done:
             return Agent(load_policy(run.path, seeing=True), run.path, seen.ended or "done")
-        config = with_budget(config, saved.meta, budget)
+        config, usual = with_budget(config, saved.meta, budget), config.devices or config.device
+        if devices:
+            config = replace(config, devices=devices, device="cuda")
         session = prepare(
             [config],
             pool=pool_again(game, config, saved.meta, str(run.path)),
@@ -338,6 +345,10 @@ def resume(
             quiet=quiet,
             response=True,
         )
+        if devices not in ("", usual) and not quiet:
+            games = "the same games go on" if GAMES in saved.blobs else "new games begin"
+            text = f"devices {devices} instead of {usual}: {games}, sums over them are rounded"
+            print(f"{text} in another order, and minibatches are drawn anew", file=sys.stderr)
         if saved.number == int(newest.name):
             if written(config) != run.config:
                 run.configure(written(config), session.announced.line)
@@ -414,7 +425,7 @@ def absolute(
     rules = rules_of(config, pool)
     return replace(
         config,
-        collect=computed(rules, config, choose_device(config.device)),
+        collect=computed(rules, config, device_of(config)),
         game=absolute_name(config.game),
         net=replace(config.net, kind=absolute_name(config.net.kind)),
         init=resolve_init(config.init),

@@ -44,7 +44,7 @@ def check_distributed(config: TrainConfig, plan: Plan) -> None:
             f"cluster {config.cluster}: a single run does not use a cluster; add --actors or "
             "--replicas, or train several runs with --seeds or --vary"
         )
-    check_equal_shares(config, "actors", actors)
+    check_equal_shares(config, f"actors {actors}", actors)
     vector = env_info(config.game).games if by_factory(config) else 0
     if vector not in (0, games // actors):
         raise ConfigError(

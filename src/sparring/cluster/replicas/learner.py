@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,15 @@ from sparring.cluster.wrapper import PPOWrapper
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import stat_metrics
-from sparring.learn.algos import host_options
+from sparring.learn.algos import make_ppo
 from sparring.learn.learner import DivergedError, LostError, Overrides, Report, Snapshot
-from sparring.learn.plan import CPU, Plan
+from sparring.learn.plan import Plan
 from sparring.learn.ppo import PPO
 from sparring.learn.rollout import Episodes, FinishedGames
 from sparring.messages import ERROR, Message, raise_if_error
 from sparring.pools.lineups import Mixes
 from sparring.processes import CLOSE_S, Child, ProcessEndedError
+from sparring.training.planning.gpus import check_torchrun, gpus_of, limited_to
 
 REPLICAS = "replicas"
 """Key of the counts of every replica in a snapshot."""
@@ -48,20 +49,26 @@ class ReplicaHandle(Protocol):
     def next_message(self) -> Message:
         """Wait for the next reply. Raises `LostError` if the replica has ended."""
 
+    def has_died(self) -> bool:
+        """Whether it has ended by itself; may be asked in any thread."""
+
     def end(self) -> None:
         """End the replica."""
 
 
 def check_replicas(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of replicas that do not fit the run."""
-    size = config.replicas
+    check_torchrun(config)
+    gpus = gpus_of(config)
+    size = len(gpus) or config.replicas
     if config.cluster not in ("", "local") and not config.distributed.trusted_network:
         raise ConfigError(
             f"replicas {size}: torch.distributed sends gradients to other machines and listens "
             "without a token; in a private network add "
             "--distributed.trusted_network, or use --cluster local"
         )
-    check_equal_shares(config, "replicas", size)
+    typed = f"devices {config.devices}" if gpus else f"replicas {size}"
+    check_equal_shares(config, typed, size)
 
 
 class ReplicaProcess(Child):
@@ -70,7 +77,8 @@ class ReplicaProcess(Child):
     def __init__(self, settings: Mapping[str, Any], share: ReplicaShare, timeout_s: float) -> None:
         """Start it; its first message says that it is ready. timeout_s: for every reply."""
         self.share, self.timeout_s = share, timeout_s
-        super().__init__("sparring.cluster.replicas.replica", threads=share.threads)
+        module, sees = "sparring.cluster.replicas.replica", limited_to(share.gpu)
+        super().__init__(module, threads=share.threads, variables=sees)
         self.send(Message("begin", {"settings": settings, "share": asdict(share)}))
 
     def next_message(self, timeout_s: float = 0.0) -> Message:
@@ -83,6 +91,9 @@ class ReplicaProcess(Child):
             ) from None
         except ProcessEndedError as gone:
             raise LostError(f"replica {self.share.rank} has died: {gone}") from None
+
+    def has_died(self) -> bool:
+        return self.process.poll() is not None
 
     def end(self, patience_s: float = CLOSE_S) -> None:
         super().end(patience_s)
@@ -99,8 +110,12 @@ class ReplicatedPPO(PPOWrapper):
         *,
         host: str,
         timeout_s: float,
+        nccl: bool = True,
     ) -> None:
-        """Make this replica's share of the games, and join the others."""
+        """Make this replica's share of the games, and join the others.
+
+        nccl: see `TorchProcessGroup`.
+        """
         self.others, self._broken = list(others), ""
         self.cleanup = contextlib.ExitStack()
         """Ends the others."""
@@ -108,17 +123,16 @@ class ReplicatedPPO(PPOWrapper):
             plan,
             collect=replace(plan.collect, games=share.games),
             threads=share.threads,
-            games_on=CPU,
+            replicas=share.size,
         )
         torch.set_num_threads(share.threads)
-        self.ppo = PPO(
-            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
-        )
+        self.ppo = cast("PPO", make_ppo(plan))
         self.pool, self.slots = self.ppo.pool, self.ppo.slots
         self._replies()  # "ready"
         store, port = open_store(host)
-        self._send(Message(replica.JOIN, {"host": host, "port": port, "timeout_s": timeout_s}))
-        options: dict[str, Any] = {"timeout_s": timeout_s, "device": str(self.ppo.device)}
+        options: dict[str, Any] = {"timeout_s": timeout_s, "nccl": nccl}
+        self._send(Message(replica.JOIN, {"host": host, "port": port, **options}))
+        options["device"] = str(self.ppo.device)
         self.ppo.process_group = TorchProcessGroup(
             store, share.rank, share.size, host=host, **options
         )
@@ -156,10 +170,14 @@ class ReplicatedPPO(PPOWrapper):
             raise
         except LostError as wrong:
             self._broken = self._lost_reason() or str(wrong)
+            self.abandon()
             raise LostError(
                 f"{self._broken}; the run has ended at update {self.ppo.updates} and is saved "
                 "without its games: sparring resume continues it with new games"
             ) from None
+
+    def abandon(self) -> None:
+        """Do what an update needs that did not end because a replica was lost."""
 
     def _lost_reason(self) -> str:
         """Error of the first replica that has ended or failed; "" if none has."""

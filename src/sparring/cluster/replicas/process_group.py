@@ -36,13 +36,15 @@ class TorchProcessGroup(ProcessGroup):
         host: str = LOOPBACK,
         timeout_s: float = 300.0,
         device: str = "cpu",
+        nccl: bool = True,
     ) -> None:
         """Join the others.
 
         store: of torch.distributed, the same for all replicas. host: address of this machine that
-        the others can reach. timeout_s: how long a sum waits for the others.
+        the others can reach. timeout_s: how long a sum waits for the others. nccl: False sums
+        tensors on a GPU on the host, where replicas share one.
         """
-        self.rank, self.size = rank, size
+        self.rank, self.size, self._ended = rank, size, False
         gloo = dist.ProcessGroupGloo
         options = gloo._Options()
         options._devices = [gloo.create_device(hostname=host)]
@@ -50,15 +52,34 @@ class TorchProcessGroup(ProcessGroup):
         with lost("another replica did not join"):
             self._group = gloo(dist.PrefixStore("cpu", store), rank, size, options)
         self._on_gpu: Any = None
-        if device.startswith("cuda"):
-            nccl = dist.ProcessGroupNCCL
-            self._on_gpu = nccl(dist.PrefixStore("gpu", store), rank, size, nccl.Options())
+        self.captures = nccl
+        if nccl and device.startswith("cuda"):
+            of_gpus = dist.ProcessGroupNCCL
+            with lost("NCCL did not begin"):
+                self._on_gpu = of_gpus(
+                    dist.PrefixStore("gpu", store), rank, size, of_gpus.Options()
+                )
+                self.sum_(torch.zeros(1, device=device))  # makes its connections
+                torch.cuda.synchronize()
 
     def sum_(self, flat: Tensor) -> None:
         """Sum a tensor in place over all replicas, the same bits in each."""
-        group = self._on_gpu if flat.is_cuda else self._group
+        on_host = flat.cpu() if flat.is_cuda and not self._on_gpu else flat
+        group = self._on_gpu if on_host.is_cuda else self._group
         with lost("another replica has ended"):
-            group.allreduce([flat]).wait()
+            group.allreduce([on_host]).wait()
+        if on_host is not flat:
+            flat.copy_(on_host)
+
+    def end_sums(self) -> None:
+        """End sums on GPUs, also one that waits for a replica that has ended; see `check`."""
+        self._ended = True
+        if self._on_gpu is not None:
+            self._on_gpu.abort()
+
+    def check(self) -> None:
+        if self._ended:
+            raise LostError("another replica has ended")
 
     def totals(self, values: Sequence[float]) -> list[float]:
         """Return sums over all replicas."""

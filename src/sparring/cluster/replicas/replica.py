@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import signal
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,6 +38,8 @@ class ReplicaShare:
     threads: int
     lr_factor: float = 1.0
     """Factor of learning rates, below 1 in a run that has diverged."""
+    gpu: int = -1
+    """Index of its GPU; -1: none."""
 
     @property
     def first_game(self) -> int:
@@ -52,23 +54,27 @@ class Replica:
         import torch
 
         from sparring.cluster.game_messages import process_config
-        from sparring.learn.algos import host_options
-        from sparring.learn.ppo import PPO
+        from sparring.learn.algos import make_ppo
+        from sparring.training.planning.gpus import use_gpu
         from sparring.training.planning.plan import resolve
         from sparring.training.planning.settings import read_config
 
         self.share = ReplicaShare(**share)
+        if self.share.gpu >= 0:
+            use_gpu(self.share.gpu)
         torch.set_num_threads(self.share.threads)
         config = read_config(settings, "the run's settings")
         config = process_config(config, self.share.games, self.share.threads)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SparringWarning)  # the first replica has shown it
             plan = resolve(
-                [config], first_game=self.share.first_game, lr_factor=self.share.lr_factor
+                [config],
+                first_game=self.share.first_game,
+                lr_factor=self.share.lr_factor,
+                replicas=self.share.size,
             )
-        self.learner: PPO = PPO(
-            plan.host_pool(), plan.collect, plan.settings[0], plan.net, **host_options(plan)
-        )
+        self.learner = cast("PPO", make_ppo(plan))
+        self.fused = plan.fused
 
     def handle_bytes(self, raw: bytes) -> bytes:
         """Handle a message; an error becomes a reply."""
@@ -79,6 +85,7 @@ class Replica:
 
     def handle(self, message: Message) -> Message:
         from sparring.cluster import game_messages
+        from sparring.cluster.replicas import snapshots
         from sparring.learn.learner import Overrides
 
         payload, learner = message.payload, self.learner
@@ -86,9 +93,9 @@ class Replica:
             self._join(payload)
         elif message.name == ITERATE:
             (report,) = learner.iterate(payload["progress"])
-            return report_message(learner, report)
+            return Message("report") if self.fused else report_message(learner, report)
         elif message.name == STATE:
-            return packed(STATE, state_of(learner))
+            return packed(STATE, snapshots.state_of(learner) if self.fused else state_of(learner))
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
         elif message.name == SETTINGS:
@@ -111,6 +118,7 @@ class Replica:
         host, port, share = payload["host"], payload["port"], self.share
         options: dict[str, Any] = {
             "timeout_s": payload["timeout_s"],
+            "nccl": payload["nccl"],
             "device": str(self.learner.device),
         }
         options["host"] = process_group.own_address(host, port)
@@ -193,9 +201,8 @@ def unpacked(message: Message) -> Snapshot:
     return Snapshot(tensors, blobs, dict(message.payload["meta"]))
 
 
-def main() -> None:
-    """Handle messages until the first replica closes the socket."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first replica decides when to end
+def responder() -> Callable[[Message], Message]:
+    """Return what handles messages: the first makes the replica."""
     started: list[Replica] = []
 
     def respond(message: Message) -> Message:
@@ -204,7 +211,13 @@ def main() -> None:
         started.append(Replica(message.payload["settings"], message.payload["share"]))
         return Message("ready")
 
-    Parent().serve(respond)
+    return respond
+
+
+def main() -> None:
+    """Handle messages until the first replica closes the socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first replica decides when to end
+    Parent().serve(responder())
 
 
 if __name__ == "__main__":

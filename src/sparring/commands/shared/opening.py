@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -63,7 +64,7 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
         check_typed(config.net, typed(words, ("net",)))
     check_training(config)
     announce(training_line(config), quiet=config.json or config.dry_run)
-    if not on_gpu(config.device):
+    if not on_gpu(config):
         return config
     return replace(parse(words, defaults(words, asked, gpu=True)), game=config.game)
 
@@ -126,17 +127,22 @@ def defaults(words: list[str], asked: TrainConfig, *, gpu: bool = False) -> Trai
     return replace_budget(with_preset(asked.game, asked.config, gpu=gpu, **choices), budget)
 
 
-def on_gpu(device: str) -> bool:
+def on_gpu(config: TrainConfig) -> bool:
     """Whether a run's network will be on a GPU; without a driver torch is not loaded."""
-    if device == "cpu" or (device == "auto" and not may_have_gpu()):
+    device = config.device
+    if not config.devices and (device == "cpu" or (device == "auto" and not may_have_gpu())):
         return False
-    from sparring.training.planning.placement import uses_gpu
+    from sparring.training.planning.placement import device_of
 
-    return uses_gpu(device)
+    return device_of(config) != "cpu"
 
 
 def check_training(config: TrainConfig) -> None:
     """Refuse unknown or invalid names, and an algorithm that does not fit the game."""
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        from sparring.training.planning.gpus import check_torchrun
+
+        check_torchrun(config)
     if is_factory(config.game):
         rules: Rules = env_info(config.game).rules
     else:

@@ -31,6 +31,31 @@ def no_garbage() -> Iterator[None]:
         gc.enable()
 
 
+class Capture:
+    """A capture that the host's work may split into several graphs."""
+
+    def __init__(self, pool: Any, errors: str) -> None:
+        """pool: memory of the graphs; None: their own. errors: see `Graphs`."""
+        graph = torch.cuda.CUDAGraph()
+        self.context: Any = torch.cuda.graph(graph, pool=pool, capture_error_mode=errors)
+        """Captures within its block."""
+        self._options: dict[str, Any] = {"capture_error_mode": errors}
+        self._parts: list[Callable[[], object]] = []
+
+    def split(self, work: Callable[[], None]) -> None:
+        """End the graph, and begin another one that follows the work."""
+        ended: Any = self.context.cuda_graph
+        ended.capture_end()
+        self._parts += [ended.replay, work]
+        self.context.cuda_graph = following = torch.cuda.CUDAGraph()
+        following.capture_begin(pool=ended.pool(), **self._options)
+
+    def finish(self) -> tuple[list[Callable[[], object]], Any]:
+        """Return all parts in their order, and the memory of the graphs."""
+        last: Any = self.context.cuda_graph
+        return [*self._parts, last.replay], last.pool()
+
+
 class Graphs:
     """Captures functions as CUDA graphs and replays them, unless a network cannot be captured."""
 
@@ -41,7 +66,11 @@ class Graphs:
         eager: why the network cannot be captured, "" if no reason is known.
         """
         self.device, self.kind, self.on = device, kind, on
-        self._captured: dict[str, torch.cuda.CUDAGraph] = {}
+        self._captured: dict[str, list[Callable[[], object]]] = {}
+        """By name, the replays of graphs and what the host does between them."""
+        self._capturing: Capture | None = None
+        self.errors = "global"
+        """Whose forbidden calls end a capture: those of all threads, or "thread_local"."""
         self._pool: Any = None
         self._ran: set[str] = set()
         if on and eager:
@@ -53,16 +82,25 @@ class Graphs:
             self._ran.add(name)
             work()
         elif name in self._captured or self._capture(name, work):
-            self._captured[name].replay()
+            for part in self._captured[name]:
+                part()
+        else:
+            work()
+
+    def between(self, work: Callable[[], None]) -> None:
+        """Run work of the host: now, or between two graphs where one is being captured."""
+        if self._capturing:
+            self._capturing.split(work)
         else:
             work()
 
     def _capture(self, name: str, work: Callable[[], None]) -> bool:
         """Capture a graph; False if a custom network does not allow it. Nothing has run by then."""
-        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self.device)
+        stream = torch.cuda.current_stream(self.device)
+        # Temporary memory of a graph is free after it: all graphs share one memory pool.
+        self._capturing = capture = Capture(self._pool, self.errors)
         try:
-            # Temporary memory of a graph is free after it: all graphs share one memory pool.
-            with no_garbage(), torch.cuda.graph(graph, pool=self._pool):
+            with no_garbage(), capture.context:
                 work()
         except RuntimeError as wrong:
             if not is_factory(self.kind) or isinstance(wrong, torch.OutOfMemoryError):
@@ -71,7 +109,9 @@ class Graphs:
             self._end_capture()
             self._give_up(describe_error(wrong.__context__ or wrong))
             return False
-        self._captured[name], self._pool = graph, graph.pool()
+        finally:
+            self._capturing = None
+        self._captured[name], self._pool = capture.finish()
         return True
 
     def _end_capture(self) -> None:
@@ -151,18 +191,25 @@ class Figures:
         found = measure()
         self._measure, self._names = measure, list(found)
         device = next(iter(found.values())).device
-        self._device = torch.zeros(members, len(found), dtype=torch.float64, device=device)
+        self.on_device = torch.zeros(members, len(found), dtype=torch.float64, device=device)
+        """By member and metric."""
         self._host = torch.zeros(
-            self._device.shape, dtype=torch.float64, pin_memory=device.type == "cuda"
+            self.on_device.shape, dtype=torch.float64, pin_memory=device.type == "cuda"
+        )
+
+    def by_name(self, value: Callable[[str], float]) -> Tensor:
+        """Return a value for the name of every metric, on the device."""
+        return torch.tensor(
+            [value(name) for name in self._names], dtype=torch.float64, device=self.on_device.device
         )
 
     def take(self) -> None:
         """Compute the metrics; may be part of a graph."""
-        self._device.copy_(torch.stack([one.double() for one in self._measure().values()], 1))
+        self.on_device.copy_(torch.stack([one.double() for one in self._measure().values()], 1))
 
     def fetch(self) -> None:
         """Start the copy to the host; it is complete once the stream is done."""
-        self._host.copy_(self._device, non_blocking=True)
+        self._host.copy_(self.on_device, non_blocking=True)
 
     def of(self, member: int) -> dict[str, float]:
         """Return the metrics of a member that were fetched last."""

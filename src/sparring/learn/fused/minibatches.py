@@ -57,13 +57,13 @@ def check_configs(games: Games, configs: Sequence[PPOConfig]) -> None:
         raise ConfigError(f"gamma_into needs one discount per role: {', '.join(roles)}")
 
 
-def minibatch_rows_of(samples: int, minibatches: int, config: PPOConfig, opponents: bool) -> int:
+def minibatch_rows_of(samples: int, minibatches: int, minibatch: float, opponents: bool) -> int:
     """Return the rows of a minibatch. With opponents the number of samples varies.
 
     Spare rows then avoid a further minibatch for a few samples.
     """
     room = round_up(-(-samples // minibatches))
-    return max(room, round_up(round(SPARE * config.minibatch))) if opponents else room
+    return max(room, round_up(round(SPARE * minibatch))) if opponents else room
 
 
 def restore_members(members: Tensor, before: Sequence[Tensor], now: Sequence[Tensor]) -> None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from sparring.config import CollectConfig, HeadsConfig, NetConfig
 from sparring.errors import ConfigError, SparringWarning, StateError
 from sparring.games.hidden import StateField
+from sparring.games.seeds import derive_seed
 from sparring.games.stats import stat_metrics
 from sparring.kernels import KernelModule
 from sparring.kernels.views import KernelView
@@ -85,6 +86,7 @@ class FusedSelfPlay:
         heads: HeadsConfig | None = None,
         truth: StateField | None = None,
         average: float = 0.0,
+        first_row: int = 0,
     ) -> None:
         """Make networks and rollout for games; the games' seeds are those of the members.
 
@@ -100,9 +102,11 @@ class FusedSelfPlay:
         heads: auxiliary heads.
         truth: field of the game state to store with every row.
         average: share of the training whose average weights play, see `learn.averaging`; 0: none.
+        first_row: index of a member's first row among those of all replicas, for random numbers.
         """
         if games.each != collect.games:
             raise ConfigError(f"the pool has {games.each} games, the config {collect.games}")
+        self.first_row = first_row
         self.games, self.pool, self.rules = games, games.pool, games.rules
         """Rules of the first member; phases change flags of the pool alone."""
         self.members, self.device, self.slots = len(games.seeds), games.device, slots
@@ -269,7 +273,7 @@ class FusedSelfPlay:
             "clock": self.clock,
             "rows": count,
             "rows_each": count // self.members,
-            "first_row": rows.start,
+            "first_row": self.first_row + rows.start,
             "step": step,
         }
 
@@ -409,6 +413,9 @@ class FusedSelfPlay:
             pending = snapshot.tensors["carried"]
             self.rollout.load_pending_rows(member, pending, snapshot.blobs["open.bin"])
             self.games.load_state(snapshot.blobs["games.bin"], member)
+        elif not self.updates and snapshot.meta["update"] and self.members == 1:
+            # Others than those that the run began with.
+            self.games.reset(derive_seed(self.games.seeds[0], snapshot.meta["update"]))
         meta = snapshot.meta
         self.updates, self.diverged[member] = meta["update"], ""
         self.decisions[member], self.samples[member] = meta["decisions"], meta["samples"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -30,12 +30,14 @@ from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.fused.magnet import FusedMagnet
 from sparring.learn.fused.minibatches import check_configs, restored_after
 from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
+from sparring.learn.fused.replicas import FigureTotals, ReplicaSums
 from sparring.learn.fused.rollout import RoleDiscounts, keep_pending, links_view, rollout_view
 from sparring.learn.fused.terms import FusedTerm
 from sparring.learn.fused.update import Update
 from sparring.learn.learner import Overrides, Report, Snapshot
 from sparring.learn.magnet import MAGNET
 from sparring.learn.plan import PPOHparams, RolePlan, Turns
+from sparring.learn.process_group import SINGLE, ProcessGroup
 from sparring.learn.role_learners import COPIED, group_of, has_value_scale, magnet_in
 from sparring.learn.transforms import mirrors_of
 from sparring.nets.critic_rows import CriticRows
@@ -60,6 +62,8 @@ class FusedPPO:
         graphs: bool = True,
         heads: HeadsConfig | None = None,
         average: float = 0.0,
+        replicas: int = 1,
+        first_game: int = 0,
     ) -> None:
         """Play and learn from games; their seeds are those of the members.
 
@@ -67,6 +71,7 @@ class FusedPPO:
         roles: networks and settings by role, in the order of the game's roles, instead of those.
         turns: which roles learn when; None: all in every update.
         hindsight: relabeling of decisions.
+        replicas: GPUs that learn as one, see `process_group`. first_game: of these games among all.
         by_role, slots, graphs, heads, average: see `FusedSelfPlay`.
         """
         if roles and not games.captures:
@@ -92,6 +97,7 @@ class FusedPPO:
             heads=heads,
             average=average,
             truth=CriticRows(games.rules).state_field if critic else None,
+            first_row=first_game * games.rules.rows,
         )
         assert not (playing.config.recurrent and playing.rollout.chains > 1), "the plan refuses"
         self.games, self.pool, self.rules = games, games.pool, games.rules
@@ -109,13 +115,14 @@ class FusedPPO:
                 records=self.records,
                 mirrors=mirrors,
                 critic=critic,
+                replicas=replicas,
             )
             for role, acting_net in playing.acting.items()
         }
         """The update of every role."""
+        self.replicas, self.sums = replicas, cast("ReplicaSums | None", None)
         self.discounts = RoleDiscounts(self.rollout) if roles else None
-        self._measured = list(next(iter(self.learners.values())).measure())
-        self.figures = Figures(self._measure, self.members)
+        self._make_figures()
         self.magnets: dict[str, FusedMagnet] = {}
         """The magnets of every role; empty until settings give one weight."""
         if terms := fused_heads(self.net, self.rollout, playing.formulas):
@@ -129,6 +136,22 @@ class FusedPPO:
         self, acting_net: RoleActing, configs: Sequence[PPOConfig], **options: Any
     ) -> Update:
         return Update(self.playing, acting_net, configs, **options)
+
+    @property
+    def process_group(self) -> ProcessGroup:
+        """The replicas with which this one learns, each with its share of the games."""
+        return self.sums.group if self.sums else SINGLE
+
+    @process_group.setter
+    def process_group(self, group: ProcessGroup) -> None:
+        assert group.size == self.replicas, "minibatches are made for another number"
+        graphs = self.playing.graphs
+        self.sums = ReplicaSums(group, graphs.between)
+        for update in self.learners.values():
+            update.join(self.sums)
+        self._make_figures()
+        graphs.errors = "thread_local"  # threads of NCCL look at events at any time
+        graphs.forget()
 
     @property
     def updates(self) -> int:
@@ -159,9 +182,15 @@ class FusedPPO:
     def put_terms(self, terms: Sequence[FusedTerm], role: str = "") -> None:
         """Replace the loss terms besides PPO's."""
         self.learners[role].terms.put(terms)
+        self._make_figures()
+        self.playing.graphs.forget()
+
+    def _make_figures(self) -> None:
         self._measured = list(next(iter(self.learners.values())).measure())
         self.figures = Figures(self._measure, self.members)
-        self.playing.graphs.forget()
+        self.totals: FigureTotals | None = None
+        if self.sums:
+            self.totals = FigureTotals(self.sums, self.figures, self.rollout.met)
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
         self.games.apply_overrides(overrides, member)
@@ -226,6 +255,7 @@ class FusedPPO:
         watch.end()
         self.figures.fetch()
         torch.cuda.current_stream().synchronize()
+        self.process_group.check()
         watch.add()
 
     def bootstrap_truncated(self, number: int) -> None:
@@ -311,6 +341,13 @@ class FusedPPO:
             update.restore_diverged(diverged)
         keep_pending(self.playing.kernels, self.rollout)
         self.figures.take()
+        if self.totals:
+            self.totals.take()
+
+    def undo(self) -> None:
+        """Restore all members to their state before an update that did not end."""
+        for update in self.learning().values():
+            update.restore_diverged(torch.ones_like(update.diverged))
 
     def _diverged(self) -> Tensor:
         found = [update.diverged for update in self.learners.values()]

@@ -30,6 +30,7 @@ from sparring.learn.fused.minibatches import (
     restore_members,
 )
 from sparring.learn.fused.playing import FusedSelfPlay, RoleActing
+from sparring.learn.fused.replicas import MinibatchMeans, ReplicaSums
 from sparring.learn.fused.rollout import estimate_view
 from sparring.learn.fused.sequences import Sequences
 from sparring.learn.fused.terms import FusedTerms, PolicyLoss
@@ -61,6 +62,7 @@ class Update:
         loss: type[PolicyLoss] = PolicyLoss,
         epsilon: float = EPSILON,
         critic: NetConfig | None = None,
+        replicas: int = 1,
     ) -> None:
         """Allocate all arrays.
 
@@ -69,6 +71,7 @@ class Update:
         records: for hindsight examples. mirrors: data augmentation.
         loss: writes the gradients of a minibatch. epsilon: of Adam.
         critic: configuration of the network and its critic that sees what is hidden.
+        replicas: GPUs that share every minibatch; see `join`.
         """
         self.games, self.rollout, self.kernels = playing.games, playing.rollout, playing.kernels
         self.seeds, self.clock = playing.seeds, playing.clock
@@ -80,14 +83,16 @@ class Update:
         if self.games.at_once * members != rollout.rows:
             self.cutting = net.make_pass(rollout.rows // members, learn=False)
         rows = rollout.steps * rollout.rows // members
+        self.minibatch = self.config.minibatch / replicas
+        """Samples of a minibatch here."""
         # If every row is a sample; `fit` lowers it.
-        self.most = self.minibatches = max(1, round(rows / self.config.minibatch))
+        self.most = self.minibatches = max(1, round(rows / self.minibatch))
         varies = rollout.policies > 1 or self.role is not None
         self.sequences: Sequences | None = None
         """Segments, for recurrent networks."""
         if net.config.recurrent:
             self.sequences = Sequences(self.kernels, net, rollout, minibatches=self.most)
-        plain = minibatch_rows_of(rows, self.minibatches, self.config, varies)
+        plain = minibatch_rows_of(rows, self.minibatches, self.minibatch, varies)
         self.room = self.sequences.rows if self.sequences else plain
         """Samples of a minibatch; segments are padded."""
         self.stride = self.room + (records.room(self.room) if records else 0)
@@ -120,7 +125,16 @@ class Update:
             diverged=self.diverged,
         )
         self._before = [torch.zeros_like(tensor) for tensor in self.kept()]
+        self.sums: ReplicaSums | None = None
+        self.means: MinibatchMeans | None = None
+        self.total_counts = self.sample_counts
+        """Samples of each member in all replicas."""
         self._make_views()
+
+    def join(self, sums: ReplicaSums) -> None:
+        """Learn as one with other replicas: all that is computed from all samples is summed."""
+        self.sums, self.total_counts = sums, torch.zeros_like(self.sample_counts)
+        self.means = MinibatchMeans(sums, self.most, self.members, self.net.grad)
 
     def _make_arrays(self) -> None:
         names = self.kernels.names
@@ -204,7 +218,9 @@ class Update:
         samples = int(self.sample_counts.max())
         needed = -(-samples // self.room)
         if self.sequences:
-            needed = self.sequences.minibatches(round(samples / self.config.minibatch))
+            needed = self.sequences.minibatches(round(samples / self.minibatch))
+        if self.sums:
+            needed = max(self.sums.group.counts(needed))
         self.minibatches = min(max(1, needed), self.most)
         return self.minibatches
 
@@ -218,10 +234,14 @@ class Update:
         self.terms.make_rows()
         for epoch in range(self.config.epochs):
             self.shuffle(epoch)
+            if self.means:
+                self.means.count(self.picked[: self.minibatches, :, : self.room])
             for number in range(self.minibatches):
                 self.step(number)
             self._end_epoch()
         self.diverged.logical_or_(~self.net.weight.isfinite().all(1))
+        if self.sums:
+            self.sums.any_of(self.diverged)
 
     def restore_diverged(self, diverged: Tensor) -> None:
         """Restore members that diverged to their state before this update."""
@@ -279,11 +299,14 @@ class Update:
             *((MOMENT_BLOCKS, self.members), 256),
             *(self._samples, rollout.advantage, rollout.value, rollout.paid, self.moments),
         )
+        if self.sums:
+            self.total_counts.copy_(self.sample_counts)
+            self.sums.add_up(self.moments, self.total_counts)
         statistics = kernels.view(
             "StatisticsView",
             partials=self.moments,
             blocks=MOMENT_BLOCKS,
-            counts=self.sample_counts,
+            counts=self.total_counts,
             has_scale=self.has_value_scale,
             decay=SCALE_DECAY,
             max_scaled_return=MAX_SCALED_RETURN,
@@ -353,14 +376,20 @@ class Update:
         self.terms.learn_extra(self.loss.heads, at, picked, dealt)
         self.terms.add_gradients(at, picked[:, : self.room], minibatch)
         at.backward()
+        if self.means:
+            self.means.of_gradient(number, self.net.grad)
         step: dict[str, Any] = {"apart": len(self.hparam_names), "number": number}
         self.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
         if self.critic:
             self.critic.backward(picked, self.stopped)
+            if self.means:
+                self.means.of_gradient(number, self.critic.net.grad)
             self.critic.adam.step(self.hparam("lr"), self.hparam("max_grad_norm"), **step)
 
     def _end_epoch(self) -> None:
         """Sum up the metrics; members whose KL exceeds `target_kl` stop here."""
+        if self.means:
+            self.means.of_losses(self.loss.means[: self.minibatches])
         epoch = self.kernels.view(
             "EpochView",
             means=self.loss.means,

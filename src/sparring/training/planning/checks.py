@@ -72,7 +72,8 @@ def check_settings(rules: Rules, config: TrainConfig, nets: Mapping[str, NetConf
 
 def check_processes(config: TrainConfig) -> None:
     """Refuse settings of processes that are not there."""
-    usual, alone = TrainConfig(), not (config.actors or config.cluster or config.replicas > 1)
+    several = config.actors or config.cluster or config.replicas > 1 or config.devices
+    usual, alone = TrainConfig(), not several
     groups = {"distributed": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
     for group, (unused, needs) in groups.items():
         for field in fields(getattr(usual, group)) if unused else ():

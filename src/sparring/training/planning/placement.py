@@ -13,6 +13,7 @@ from sparring.capabilities.table import ABILITIES, PLACE, PLACES
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, warn
 from sparring.learn.plan import CPU
+from sparring.training.planning.gpus import check_gpu, chosen_gpu, gpus_of, use_gpu
 
 GPU = "cuda"
 GRAPHS, BESIDE, APART = "graphs", "graphs beside", "apart"
@@ -37,7 +38,7 @@ class Placement:
 
 def choose_placement(config: TrainConfig, asked: Iterable[FeatureRequest]) -> Placement:
     """Decide where the network and the games of a run or a population are."""
-    device = choose_device(config.device)
+    device = device_of(config)
     games_on, asked = choose_pool(config.pool, device), list(asked)
     names = (CPU,) if device == CPU else (GRAPHS if games_on != CPU else BESIDE, APART)
     way = first_fit(PLACE, {name: PLACES[name] for name in names}, asked)
@@ -106,21 +107,21 @@ def choose_device(name: str) -> str:
     named = re.fullmatch(r"cuda(?::(\d{1,4}))?", name, re.ASCII)
     if named is None:
         raise ConfigError(f"device {name!r} is unknown; use cpu, cuda or auto")
+    index = int(named[1] or 0)
+    check_gpu(index, f"device {name!r}")
+    if named[1] and (index or chosen_gpu()):
+        use_gpu(index)
     if not torch.cuda.is_available():
         raise ConfigError(
-            f"device {name!r}: torch sees no GPU here; use --device cpu, or install a CUDA build "
-            "of torch and check `nvidia-smi`"
-        )
-    index, count = int(named[1] or 0), torch.cuda.device_count()
-    if index >= count:
-        some = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
-        raise ConfigError(f"device {name!r} is not there; torch sees {some}")
-    if index:
-        raise ConfigError(
-            f"device {name!r}: training takes the first GPU it sees; make it that one with "
-            f"CUDA_VISIBLE_DEVICES={index} and --device cuda"
+            f"device {name!r}: torch cannot use a GPU here; use --device cpu, or check `nvidia-smi`"
         )
     return GPU
+
+
+def device_of(config: TrainConfig) -> str:
+    """Return cpu or cuda for a run; of several GPUs, this process uses the first."""
+    gpus = gpus_of(config)
+    return choose_device(f"cuda:{gpus[0]}" if gpus else config.device)
 
 
 def choose_pool(name: str, device: str) -> str:

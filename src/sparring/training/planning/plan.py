@@ -52,6 +52,7 @@ from sparring.training.planning.custom import (
     require_code,
     rules_of,
 )
+from sparring.training.planning.gpus import gpus_of
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.placement import choose_placement, played_elsewhere
@@ -80,6 +81,7 @@ def decide(
     first_game: int = 0,
     played: bool = True,
     lr_factor: float = 1.0,
+    replicas: int = 1,
     response: bool = False,
 ) -> tuple[Plan, tuple[Curriculum, ...]]:
     """Decide what learns in a run or a population, and read the phases of every member.
@@ -89,6 +91,7 @@ def decide(
     among them. first_game: how many games of the same run are played by others before these.
     played: False where only what is refused is asked for; then no workers are measured or started.
     lr_factor: what learning rates are multiplied with, in a run that has diverged.
+    replicas: learners that share the updates, each with its games.
     response: a response of `sparring exploit`, which alone may see what is hidden.
     """
     config, own = configs[0], pool is not None or by_factory(configs[0])
@@ -158,6 +161,7 @@ def decide(
         options=dict(read_pair(word, "algo_set") for word in config.algo_set),
         custom=games,
         first_game=first_game,
+        replicas=replicas,
         hindsight=config.hindsight,
         heads=config.heads,
         average=config.average,
@@ -169,7 +173,8 @@ def decide(
         first=first,
         lr_factor=lr_factor,
     )
-    check_memory(plan)
+    each = config.collect.games // max(len(gpus_of(config)), 1)
+    check_memory(replace(plan, collect=replace(plan.collect, games=max(each, 1))))
     paths = paths_of(config.algo, plan, place.because)
     return replace(plan, paths=paths), curricula
 
@@ -229,7 +234,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(plan):
-        if config.replicas > 1:
+        if config.replicas > 1 or "," in config.devices:
             first: Learner = factory_at(config.algo, "replicas")(config, plan)
             return first
         if played_elsewhere(config):

@@ -210,6 +210,7 @@ def of_place(
         "shared league": f"a population of {members} with league.shared" if members > 1 else "",
         "actors": f"actors {config.actors}" if config.actors else "",
         "replicas": f"replicas {config.replicas}" if config.replicas > 1 else "",
+        "devices": f"devices {config.devices}" if "," in config.devices else "",
         "cluster": f"cluster {config.cluster}" if config.cluster else "",
         "pool cuda": "pool cuda" if config.pool == "cuda" else "",
         "own environment": rules.name if is_custom(rules) else "",

@@ -43,7 +43,7 @@ OF_A_RUN = ("name", "init", "config", "json", "dry_run")
 FLAGS = "set"
 """Flags of the game: a list of pairs, of which members may have some otherwise."""
 MAY_CHANGE = frozenset(
-    {"minutes", "updates", "decisions", "episodes", "threads", "device", "pool"}
+    {"minutes", "updates", "decisions", "episodes", "threads", "device", "devices", "pool"}
     | {"name", "init", "runs", "json", "tensorboard", "wandb", "csv", "episodes_csv", "config"}
     | {"curriculum", "dry_run"}
     | {"checkpoint_every_s", "checkpoint_every_decisions", "keep", "eval"}

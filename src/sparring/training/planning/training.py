@@ -67,7 +67,7 @@ def run_plan(config: TrainConfig) -> RunPlan:
         custom_net=is_factory(config.net.kind)
         or any(".net.kind=" in word for word in config.roles),
         in_process_only=is_object_name(config.net.kind),
-        processes=played_elsewhere(config) or config.replicas > 1,
+        processes=played_elsewhere(config) or config.replicas > 1 or "," in config.devices,
         actors_keep_playing=bool(config.actors) and not config.distributed.lockstep,
     )
 
