@@ -93,8 +93,11 @@ def covering_learners(record: Record, device: str) -> list[Cell]:
 
 
 def telling(record: Record, device: str) -> list[Cell]:
-    """Few of those that are decisive, with every pair of values that is accepted, or refused."""
-    cells = decisive(record, device)
+    """Few of those that are decisive, with every pair of values that is accepted, or refused.
+
+    They have one feature or none.
+    """
+    cells = [cell for cell in decisive(record, device) if len(cell.features) < 2]
     values = ((len(values_of(cell)), str(record.of(cell).state in ACCEPTED)) for cell in cells)
     axes = [[*values_of(cell), accepted] for cell, accepted in zip(cells, values, strict=True)]
     return few(cells, [set(combinations(one, 2)) for one in axes])

@@ -44,7 +44,11 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
     ("game", "net"),
     [
         ("skull_king", {"hidden": (24,)}),  # a network for every role
-        ("connect_four", {"kind": "residual", "channels": 8, "blocks": 1}),
+        pytest.param(
+            "connect_four",
+            {"kind": "residual", "channels": 8, "blocks": 1},
+            marks=pytest.mark.slow,
+        ),
         # The exporter takes seconds for what is many small steps.
         pytest.param("tic_tac_toe", {"shared": False, "norm": True}, marks=pytest.mark.slow),
         pytest.param(

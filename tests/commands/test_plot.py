@@ -301,6 +301,7 @@ def test_several_runs_share_a_picture(
     assert "previous best" not in page.read_text()
 
 
+@pytest.mark.slow
 def test_an_evaluation_lies_where_its_checkpoint_was_made(several: Path, tmp_path: Path) -> None:
     """Its answer comes later; curves by minutes must not show strength as later than it was."""
     for by, places in (("minutes", [2, 8]), ("updates", [2, 8]), ("decisions", [2000, 8000])):

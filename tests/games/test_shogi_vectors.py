@@ -91,9 +91,11 @@ def test_the_46_planes() -> None:
 @pytest.mark.parametrize(
     "policy",
     [
-        "uniform",
         "entering",
-        *(pytest.param(p, marks=pytest.mark.slow) for p in ("sharp", "shuffle", "checker")),
+        *(
+            pytest.param(p, marks=pytest.mark.slow)
+            for p in ("uniform", "sharp", "shuffle", "checker")
+        ),
     ],
 )
 def test_recorded_games(policy: str) -> None:

@@ -62,6 +62,7 @@ def test_the_story_of_the_tricks_is_true(config: dict[str, Any]) -> None:
             told, destroyed = {}, 0
 
 
+@pytest.mark.slow
 def test_the_story_keeps_secrets() -> None:
     """What a person reads does not depend on what that seat cannot know."""
     config = {"num_players": 5, "abilities": 1, "scoring": "RASCAL", "cannonball": 1}

@@ -240,6 +240,7 @@ def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> 
     assert list(trainer.members[0].waiting) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)

@@ -58,6 +58,7 @@ def test_two_budgets_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_typed_goes_before_that_of_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +125,7 @@ def test_no_evaluation_by_decisions_is_left_out_on_a_slow_disk(
     assert effects == [(number, min(number + 1, 6)) for number, _ in effects]
 
 
+@pytest.mark.slow
 def test_results_of_an_earlier_end_do_not_outlive_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
