@@ -20,6 +20,12 @@ from sparring.store.policies import save_policy
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "beliefs.py"
 
 
+@pytest.fixture(autouse=True)
+def beside_the_script(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs find those in their own folder."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+
+
 def run(tmp_path: Path, heads: HeadsConfig) -> int:
     rules = Rules("skull_king", {"rounds": [3]})
     torch.manual_seed(0)
