@@ -1,6 +1,7 @@
 """Decisions per second with actors, against the same run in one process, one after the other.
 
-python benchmarks/actors.py [--games 16] [--steps 32] [--seconds 8] [--actors 1 2 4] [GAME]
+python benchmarks/actors.py [--algo ppo] [--games 16] [--steps 32] [--seconds 8] [--actors 1 2 4]
+    [GAME]
 
 GAME: a game, or module:factory of an environment; tests/own_envs.py has some with slow steps.
 """
@@ -9,14 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from dataclasses import replace
 from typing import Any
 
+from sparring import trusted
 from sparring.config import TrainConfig
+from sparring.factories import is_factory
 from sparring.learn.learner import Learner, closing_learner
+from sparring.pools.custom.make import env_info
 from sparring.training.planning.plan import make_learner, resolve
-from sparring.training.planning.settings import merged
+from sparring.training.planning.settings import merged, with_preset
 
 SHOWN = ("distributed/lag_mean", "distributed/actor_idle", "distributed/learner_idle")
 
@@ -45,6 +50,7 @@ def main() -> None:
     """Measure and print one JSON line for every kind."""
     read = argparse.ArgumentParser()
     read.add_argument("game", nargs="?", default="tic_tac_toe")
+    read.add_argument("--algo", default="ppo")
     read.add_argument("--games", type=int, default=16)
     read.add_argument("--steps", type=int, default=32)
     read.add_argument("--seconds", type=float, default=8.0)
@@ -52,14 +58,21 @@ def main() -> None:
     asked = read.parse_args()
     settings: dict[str, Any] = {
         "game": asked.game,
+        "algo": asked.algo,
         "net": {"hidden": (64, 64)},
         "collect": {"games": asked.games, "steps": asked.steps},
-        "ppo": {"epochs": 4, "minibatch": 128},
+        **({"ppo": {"epochs": 4, "minibatch": 128}} if asked.algo == "ppo" else {}),
         "eval": {"off": True},
         "threads": 1,
         "device": "cpu",
     }
-    config: TrainConfig = merged(TrainConfig(), settings, "benchmark")
+    if is_factory(asked.game):
+        trusted.allow(asked.game)  # and in actors, by the environment
+        os.environ |= trusted.environment()
+    own = env_info(asked.game) if is_factory(asked.game) else None
+    preset = with_preset("" if own else asked.game, algo=asked.algo, facts=own)
+    usual = TrainConfig() if asked.algo == "ppo" else preset
+    config: TrainConfig = merged(usual, settings, "benchmark")
     alone = plain(make_learner(config, resolve([config])), asked.seconds)
     print(json.dumps({"kind": "one process", **alone}), flush=True)
     for actors in asked.actors:

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.actors.learner import DistributedPPO, actor_shares
+from sparring.cluster.actors.learner import DistributedLearner, actor_shares
 from sparring.cluster.actors.runner import ActorRunner
 from sparring.cluster.learners import with_actors
 from sparring.cluster.ray.host import PADDED, as_array, trim
@@ -120,7 +120,7 @@ def rows_of(config: TrainConfig) -> int:
 def seen(config: TrainConfig, seconds: float) -> dict[str, float]:
     """Rollouts per second that actors and a learner make together, and what the learner needs."""
     learner = with_actors(config, resolve([config]))
-    assert isinstance(learner, DistributedPPO)
+    assert isinstance(learner, DistributedLearner)
     try:
         for _ in range(2 * config.actors + 2):  # everybody is there, everything warm
             learner.iterate(0.1)

@@ -132,6 +132,33 @@ class Walk(gymnasium.Env[Any, Any]):
         return np.array([self.place, self.speed, self.age / 30, 1.0], np.float32)
 
 
+class Diary(gymnasium.Env[Any, Any]):
+    """Shows the number of the episode and its age, pays the age. The number says how it ends."""
+
+    observation_space = spaces.Box(0, 2**24, (2,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.number, self.age = int(self.np_random.integers(2**24)), 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.age += 1
+        over = self.age == diary_length(self.number)
+        return self._seen(), float(self.age), over and self.number % 2 == 0, over, {}
+
+    def _seen(self) -> Any:
+        return np.array([self.number, self.age], np.float32)
+
+
+def diary_length(number: int) -> int:
+    """Steps of an episode. Even ones are terminated, odd ones truncated."""
+    return 3 + number % 17
+
+
 class Nim(AECEnv):  # type: ignore[misc]
     """Take one to three of fifteen sticks in turn; who takes the last one wins."""
 
@@ -280,6 +307,10 @@ def make_uneven() -> Cards:
 def make_uneven_sleep() -> Cards:
     """Make the card game with 1 to 50 ms of waiting in a step."""
     return Cards(Delay(0.001, 0.05, sleeps=True))
+
+
+def make_diary() -> Diary:
+    return Diary()
 
 
 def make_table() -> Nim:

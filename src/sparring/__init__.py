@@ -58,7 +58,10 @@ __all__ = [
 ]
 
 PLACED_LEARNERS = {
-    "ppo@actors": "sparring.cluster.learners:with_actors",
+    **dict.fromkeys(
+        [f"{algo}@actors" for algo in ("ppo", "dqn", "qrdqn", "sac", "redq", "td3", "gumbel")],
+        "sparring.cluster.learners:with_actors",
+    ),
     "ppo@replicas": "sparring.cluster.learners:with_replicas",
 }
 """Learners that run in several processes, by algorithm and place. They lie above planning, as each

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sparring.cluster.actors.learner import DistributedPPO, actor_shares
+from sparring.cluster.actors.learner import DistributedLearner, actor_shares
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.supervisor import RolloutBatch, RolloutRequest
 from sparring.cluster.ray.session import Cluster
@@ -25,11 +25,11 @@ NEEDS_RAY = [
 ]
 
 
-def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> DistributedPPO:
+def learner_in(cluster: Cluster, config: TrainConfig, **options: Any) -> DistributedLearner:
     supervisor = recording()(
         cluster, written(config), actor_shares(config), config.distributed, **options
     )
-    return DistributedPPO(supervisor, config.distributed, resolve([config]))
+    return DistributedLearner(supervisor, config.distributed, resolve([config]))
 
 
 def recording() -> Any:
@@ -53,7 +53,7 @@ def recording() -> Any:
             return found
 
         def pop_lost(self) -> Sequence[RolloutRequest]:
-            found = super().lost()
+            found = super().pop_lost()
             self.gone += found
             return found
 

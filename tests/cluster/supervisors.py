@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sparring.cluster.actors.learner import DistributedPPO, actor_shares
+from sparring.cluster.actors.learner import DistributedLearner, actor_shares
 from sparring.cluster.actors.runner import ActorRunner, ActorShare
 from sparring.cluster.actors.supervisor import RolloutBatch, RolloutRequest
 from sparring.config import TrainConfig
@@ -44,9 +44,10 @@ def alone(config: TrainConfig) -> Learner:
     return make_learner(one, resolve([one]))
 
 
-def together(config: TrainConfig, **options: Any) -> DistributedPPO:
+def together(config: TrainConfig, **options: Any) -> DistributedLearner:
     """A run whose actors are runners in this process."""
-    return DistributedPPO(LocalSupervisor(config, **options), config.distributed, resolve([config]))
+    supervisor = LocalSupervisor(config, **options)
+    return DistributedLearner(supervisor, config.distributed, resolve([config]))
 
 
 class LocalSupervisor:
@@ -93,6 +94,9 @@ class LocalSupervisor:
         found = [self.done[actor].popleft() for actor in self.deliver(able)]
         self.handed_in += found
         return found
+
+    def is_ready(self, actor: int) -> bool:
+        return True
 
     def release(self, batch: RolloutBatch) -> None:
         self.out[batch.request.actor] -= 1

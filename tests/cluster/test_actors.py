@@ -21,7 +21,7 @@ import sparring
 from cluster.supervisors import TINY, alone, children, settings, shared_memory
 from pools.workers.helpers import alive, gone
 from sparring import trusted
-from sparring.cluster.actors.learner import DistributedPPO
+from sparring.cluster.actors.learner import DistributedLearner
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.processes import ProcessSupervisor
 from sparring.cluster.actors.supervisor import ActorHandle, RolloutBatch
@@ -59,7 +59,7 @@ class Recording:
     def has_played(self, handle: ActorHandle) -> bool:
         return (handle.share.index, handle.share.incarnation) in self.incarnations
 
-    def learned_from(self, learner: DistributedPPO) -> int:
+    def learned_from(self, learner: DistributedLearner) -> int:
         """Decisions of everything that was handed in and not left lying."""
         queues = learner.collector.queues
         waiting = {
@@ -68,12 +68,12 @@ class Recording:
         return sum(count for request, count in self.counts.items() if request not in waiting)
 
 
-def recorded(config: TrainConfig) -> tuple[DistributedPPO, Recording]:
+def recorded(config: TrainConfig) -> tuple[DistributedLearner, Recording]:
     plan = resolve([config])
     supervisor = start_actors(config, plan)
     assert isinstance(supervisor, ProcessSupervisor)
     recording = Recording(supervisor)
-    return DistributedPPO(recording, config.distributed, plan), recording
+    return DistributedLearner(recording, config.distributed, plan), recording
 
 
 def check_nothing_left() -> None:
@@ -213,8 +213,8 @@ def test_what_is_wrong_in_an_actor_is_told_in_one_line() -> None:
         learner.close()
 
 
-def make_distributed(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> DistributedPPO:
-    return DistributedPPO(start_actors(theirs, plan), mine.distributed, plan)
+def make_distributed(theirs: TrainConfig, mine: TrainConfig, plan: Any) -> DistributedLearner:
+    return DistributedLearner(start_actors(theirs, plan), mine.distributed, plan)
 
 
 # What is left when a learner ends

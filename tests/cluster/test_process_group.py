@@ -132,6 +132,28 @@ def test_gradients_through_states_are_those_of_one_learner_too() -> None:
     check_same_gradients([3, 11, 2], game="leduc_poker", config={}, net=GRU)
 
 
+def test_statistics_of_observations_are_those_of_all_games() -> None:
+    """Every replica adds the rows of all, in one order: one learner's numbers."""
+    net = NetConfig(hidden=(16,), normalize=True)
+    played: dict[str, Any] = {"game": "duel", "config": {"limit": 5}, "net": net}
+    one = make(**played, ppo=WHOLE, first=0, games=16)
+    learner = shares(WHOLE, [3, 11, 2], **played)
+
+    def work(rank: int, process_group: ProcessGroup) -> Any:
+        mine = learner(rank, process_group)
+        for _ in range(3):
+            mine.iterate(0.0)
+        return mine.net.normalizer.state_dict()
+
+    several = at_once(work, 3)
+    for _ in range(3):
+        one.iterate(0.0)
+    assert one.net.normalizer
+    for name, value in one.net.normalizer.state_dict().items():
+        torch.testing.assert_close(several[0][name], value, rtol=1e-10, atol=1e-12)
+        assert all(torch.equal(several[0][name], other[name]) for other in several[1:])
+
+
 def check_same_gradients(split: list[int], **played: Any) -> None:
     one = make(**played, ppo=WHOLE, first=0, games=16)
     learner = shares(WHOLE, split, **played)

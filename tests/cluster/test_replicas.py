@@ -20,7 +20,7 @@ from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.config import CollectConfig, EvaluationConfig, NetConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError
 from sparring.learn.algos import factory_of
-from sparring.learn.learner import LostError, Overrides, Report
+from sparring.learn.learner import LostError, Overrides, Report, closing_learner
 from sparring.pools.lineups import Lineup
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import written
@@ -57,10 +57,6 @@ def config_of(**changes: Any) -> TrainConfig:
         ({"cluster": "10.0.0.1:6379"}, "listens without a token.*--distributed.trusted_network"),
         ({"actors": 2}, "replicas 2 and actors 2 do not combine: actors play for one learner"),
         ({"replicas": 3}, "replicas 3: collect.games 8 does not divide equally; nearest: 6"),
-        (
-            {"net": {"hidden": [16], "normalize": True}},
-            "net.normalize do not combine",
-        ),
         ({"replicas": 0}, "replicas"),
     ],
 )
@@ -234,3 +230,50 @@ def replica_pids() -> list[str]:
         if b"sparring.cluster.replicas.replica" in words and int(parent) == os.getpid():
             found.append(folder.name)
     return found
+
+
+def test_every_replica_makes_its_share_of_own_environments() -> None:
+    """All of them are the games of one process, each once, and normalized by the same numbers."""
+    from combinations.trying import learner_of
+
+    net = NetConfig(hidden=(16,), normalize=True)
+    config = replace(config_of(), game="own_envs:make_cards", net=net)
+    learner: Any = learner_of(config, resolve([config]))
+    one = replace(config, replicas=1)
+    alone: Any = factory_of("ppo")(resolve([one]))
+    seen = [learner.inner.collector.rollout.obs, learner.others[0].replica.learner.collector]
+    with closing_learner(learner):
+        (report,), (whole,) = learner.iterate(0.0), alone.iterate(0.0)
+        rows = [seen[0], seen[1].rollout.obs]
+        first, second = (each[len(each) - 12 * 4 :][:4] for each in rows)
+        together = alone.collector.rollout.obs
+        assert (together[len(together) - 12 * 8 :][:8] == np.concatenate([first, second])).all()
+        assert report.decisions == whole.decisions == 12 * 8
+        mine, theirs = learner.net, learner.others[0].replica.learner.net
+        for name, value in mine.state_dict().items():
+            assert torch.equal(value, theirs.state_dict()[name]), name
+        assert float(mine.normalizer.count) == float(alone.net.normalizer.count) == 12 * 8
+        saved = learner.snapshot()
+        assert {"carried", "carried.1"} <= saved.tensors.keys() and not saved.blobs
+        learner.iterate(0.5)
+        learner.restore(saved)
+        assert learner.iterate(0.5)[0].decisions == 2 * 12 * 8
+
+
+@pytest.mark.parametrize(
+    ("game", "changes", "message"),
+    [
+        (
+            "own_envs:make_vector",
+            {"collect": CollectConfig(games=4, steps=12)},
+            r"replicas 2: .* vector of 4 envs.*set collect.games 8",
+        ),
+        ("own_envs:make_cards", {"replicas": 3}, "collect.games 8 does not divide equally"),
+    ],
+)
+def test_own_environments_that_do_not_divide_are_refused(
+    game: str, changes: dict[str, Any], message: str
+) -> None:
+    config = replace(config_of(), game=game, **changes)
+    with pytest.raises(ConfigError, match=message):
+        with_replicas(config, resolve([config]))

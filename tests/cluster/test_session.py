@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,15 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+import sparring
 from cluster.supervisors import settings
 from sparring import trusted
 from sparring.cluster.actors.learner import actor_shares
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.runner import ActorRunner
 from sparring.cluster.actors.supervisor import MAX_FAILED, ActorSupervisor, RolloutRequest
-from sparring.cluster.ray.host import PADDED, trim
+from sparring.cluster.ray.host import PADDED, ActorHost, trim
+from sparring.cluster.ray.replicas import ReplicaHost
 from sparring.cluster.ray.session import connect, restored_environment
-from sparring.cluster.ray.tasks import archive, unpack_archive
+from sparring.cluster.ray.tasks import TRAIN, archive, unpack_archive, work
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.learn.learner import LostError
 from sparring.messages import Message
@@ -167,3 +170,18 @@ def test_an_archive_writes_its_folder_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "run" / "file").write_text("text", "utf-8")
     unpack_archive(archive(tmp_path / "run"), tmp_path / "there")
     assert (tmp_path / "there" / "run" / "file").read_text("utf-8") == "text"
+
+
+def test_a_machine_with_another_version_says_so_in_one_line() -> None:
+    config = settings(actors=1)
+    (share,) = actor_shares(config)
+    plain = {"index": 0, "games": share.games, "threads": 1}
+    begin = json.dumps({"settings": written(config), "share": plain, "version": "0.0.9"})
+    refused = (
+        Message.unpack(ReplicaHost().begin(begin)).payload,
+        json.loads(ActorHost().begin(begin)),
+    )
+    job = np.frombuffer(Message(TRAIN, {"version": "0.0.9"}).pack(), np.uint8)
+    for error in (*refused, Message.unpack(work(job).data).payload):
+        assert error["kind"] == "ConfigError" and "\n" not in error["text"]
+        assert f"has sparring {sparring.__version__}, and the run 0.0.9; install" in error["text"]

@@ -17,7 +17,7 @@ import torch
 
 from cluster.supervisors import LocalSupervisor
 from combinations.cells import FUNCTION, Cell, Game
-from sparring.cluster.actors.learner import DistributedPPO, check_distributed
+from sparring.cluster.actors.learner import DistributedLearner, check_distributed
 from sparring.cluster.replicas.learner import ReplicatedPPO, check_replicas
 from sparring.cluster.replicas.process_group import LOOPBACK
 from sparring.cluster.replicas.replica import Replica, ReplicaShare
@@ -252,7 +252,7 @@ def learner_of(config: TrainConfig, plan: Plan) -> Learner:
     """The learner of a plan; actors and replicas are in this process."""
     torch.set_num_threads(1)
     if config.actors:
-        return DistributedPPO(LocalSupervisor(config), config.distributed, plan)
+        return DistributedLearner(LocalSupervisor(config), config.distributed, plan)
     if config.replicas > 1:
         games = config.collect.games // config.replicas
         shares = [ReplicaShare(rank, config.replicas, games, 1) for rank in range(config.replicas)]

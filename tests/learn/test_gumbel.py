@@ -215,7 +215,7 @@ REFUSED = [
     ({"net": NetConfig(memory="stack")}, r"^net\.memory stack needs a learner of networks with me"),
     ({"population": 2}, "^a population of 2 needs games and networks on one GPU, and this run's"),
     ({"collect": CollectConfig(groups=2)}, r"^collect\.groups 2 needs a learner that acts while"),
-    ({"actors": 2}, r"^actors 2 needs a learner that takes rollouts of other processes, and algo"),
+    ({"replicas": 2}, r"^replicas 2 needs a learner that sums its gradients with those of others"),
 ]
 
 

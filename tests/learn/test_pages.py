@@ -16,9 +16,9 @@ import pytest
 
 import sparring
 import sparring.learn
-from sparring.cluster.actors.learner import DistributedPPO
+from sparring.cluster.actors.learner import DistributedLearner
 from sparring.cluster.replicas.learner import ReplicatedPPO
-from sparring.cluster.wrapper import PPOWrapper
+from sparring.cluster.wrapper import LearnerWrapper
 from sparring.config import TrainConfig
 from sparring.learn.algos import factory_of
 from sparring.learn.ppo import PPO
@@ -106,8 +106,8 @@ def test_no_class_of_a_learner_has_a_grandparent() -> None:
 
 
 def test_learners_of_several_processes_own_the_algorithm() -> None:
-    assert bases(DistributedPPO) == bases(ReplicatedPPO) == [PPOWrapper]
-    assert not issubclass(PPOWrapper, PPO)
+    assert bases(DistributedLearner) == bases(ReplicatedPPO) == [LearnerWrapper]
+    assert not issubclass(LearnerWrapper, PPO)
 
 
 def entered(learner: Any) -> list[str]:

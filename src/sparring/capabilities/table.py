@@ -70,6 +70,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "mirror": Ability("a learner that mirrors decisions"),
         "groups": Ability("a learner that acts while other games step"),
         "rollouts": Ability("a learner that takes rollouts of other processes"),
+        "late decisions": Ability("a learner that weighs late decisions (V-trace)"),
         "gradients": Ability("a learner that sums its gradients with those of others"),
         "population": Ability("a learner of several runs at once"),
     },
@@ -126,37 +127,43 @@ LEARNERS: Mapping[str, Component] = {
         "algo ppo",
         EVERY_LEARNER
         | {"terms", "records", "sequences", "hindsight", "rollouts", "gradients", "population"}
-        | {"magnet", "critic", "pixels", "seeing"},
+        | {"magnet", "critic", "pixels", "seeing", "late decisions"},
         "--algo ppo",
     ),
     "ppo by role": Component(
         "hierarchy.on",
-        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups"})
-        | {"population", "magnet", "average", "pixels"},
+        frozenset({"discrete", "continuous", "roles", "hindsight", "mirror", "groups", "rollouts"})
+        | {"population", "magnet", "average", "pixels", "late decisions"},
     ),
     "dqn": Component(
         "algo dqn",
         frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "population", "average"})
-        | {"pixels"},
+        | {"pixels", "rollouts"},
         "--algo dqn",
     ),
     "qrdqn": Component(
         "algo qrdqn",
-        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "hindsight", "average", "rollouts"}),
         "--algo qrdqn",
         feature="algo qrdqn",
     ),
     "pqn": Component(
         "dqn.mode rollouts",
-        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"}),
+        frozenset({"discrete", "memory", "mirror", "groups", "population", "average", "pixels"})
+        | {"rollouts"},
         "--algo dqn --dqn.mode rollouts",
     ),
-    "sac": Component("algo sac", EVERY_LEARNER | {"population"}, "--algo sac"),
-    "redq": Component("algo redq", EVERY_LEARNER, "--algo redq"),
-    "td3": Component("algo td3", EVERY_LEARNER - {"discrete"}, "--algo td3", feature="algo td3"),
+    "sac": Component("algo sac", EVERY_LEARNER | {"population", "rollouts"}, "--algo sac"),
+    "redq": Component("algo redq", EVERY_LEARNER | {"rollouts"}, "--algo redq"),
+    "td3": Component(
+        "algo td3",
+        EVERY_LEARNER - {"discrete"} | {"rollouts"},
+        "--algo td3",
+        feature="algo td3",
+    ),
     "gumbel": Component(
         "algo gumbel",
-        frozenset({"discrete", "mirror", "population", "terms", "average"}),
+        frozenset({"discrete", "mirror", "population", "terms", "average", "rollouts"}),
         "--algo gumbel",
         feature="algo gumbel",
     ),
@@ -282,7 +289,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
         {LEARNER: ("records",), GAME: ("repeats",)},
         {
             "net.memory": "imitation trains on single decisions",
-            **dict.fromkeys(("actors", "replicas", "devices", "cluster"), ALONE),
+            **dict.fromkeys(("replicas", "devices"), ALONE),
         },
     ),
     # Of the network.
@@ -347,20 +354,19 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "actors": FeatureSpec(
         {LEARNER: ("rollouts",), PLACE: ("host rollouts",)},
         {
-            "seen in hindsight": "hindsight relabels where the games run",
             "population": "a population is trained on one GPU",
             "pool cuda": "actors play on CPUs",
         },
     ),
     "replicas": FeatureSpec(
-        {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("replicas",)},
+        {LEARNER: ("gradients",), PLACE: ("replicas",)},
         {
             "actors": "actors play for one learner",
             "seen in hindsight": "relabeled decisions stay with their learner",
-            "net.normalize": "statistics would differ from one learner to the next",
             "population": "a population is trained on one GPU",
         },
     ),
+    "late decisions": FeatureSpec({LEARNER: ("late decisions",)}),
     "devices": FeatureSpec(
         {LEARNER: ("gradients",), GAME: ("repeats",), PLACE: ("devices",)},
         {

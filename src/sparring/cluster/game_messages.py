@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from sparring.games.rules import Rules
 from sparring.games.starts import SavedPosition, Start, resolve_start
 from sparring.messages import Message
 from sparring.pools.lineups import Lineup, Mix, Mixes
+from sparring.training.planning.custom import check_vector
 from sparring.training.planning.participants import GIVEN
+from sparring.training.planning.settings import as_plain, merged
 
 LINEUPS, FLAGS, REWARDS, STARTS, PUT = "lineups", "flags", "rewards", "starts", "put"
-RESTART = "restart"
+SETTINGS, ACTING, RESTART = "settings", "acting", "restart"
 """Messages to all processes."""
 SEATED, STATE, LOAD = "seated", "state", "load"
 """Messages to a single process, which replies."""
@@ -106,6 +108,18 @@ def read_weights(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, Tensor]:
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
+def settings_message(settings: Any) -> Message:
+    """Settings of the algorithm, from the next rollout on."""
+    plain = as_plain(asdict(settings))
+    return Message(SETTINGS, {"settings": plain, "section": type(settings)._section})
+
+
+def read_settings(message: Message) -> Any:
+    """Read a `settings_message`."""
+    usual = getattr(TrainConfig(), message.payload["section"].removesuffix("."))
+    return merged(usual, message.payload["settings"], "the run's settings")
+
+
 def check_equal_shares(config: TrainConfig, typed: str, count: int) -> None:
     """Refuse games that do not divide equally, and players that other processes cannot load.
 
@@ -124,6 +138,7 @@ def check_equal_shares(config: TrainConfig, typed: str, count: int) -> None:
         raise ConfigError(
             f"{typed}: collect.games {games} does not divide equally; nearest: {near}"
         )
+    check_vector(config, typed, count)
 
 
 def process_config(config: TrainConfig, games: int, threads: int) -> TrainConfig:

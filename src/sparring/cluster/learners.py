@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sparring.cluster.actors.learner import DistributedPPO, actor_shares, check_distributed
+from sparring.cluster.actors.learner import DistributedLearner, actor_shares, check_distributed
 from sparring.cluster.actors.processes import ProcessSupervisor
 from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
@@ -28,11 +28,11 @@ from sparring.training.planning.gpus import gpus_of, world_of_torchrun
 from sparring.training.planning.settings import written
 
 
-def with_actors(config: TrainConfig, plan: Plan) -> DistributedPPO:
+def with_actors(config: TrainConfig, plan: Plan) -> DistributedLearner:
     check_distributed(config, plan)
     supervisor = start_actors(config, plan)
     try:
-        return DistributedPPO(supervisor, config.distributed, plan)
+        return DistributedLearner(supervisor, config.distributed, plan)
     except BaseException:
         supervisor.close()
         raise
@@ -45,8 +45,10 @@ def start_actors(config: TrainConfig, plan: Plan) -> ActorSupervisor:
         from sparring.cluster.ray.supervisor import start_ray_actors
 
         return start_ray_actors(config.cluster, written(config), shares, config.distributed)
-    heads = configured_heads(plan.rules, plan.heads)
-    net = make_net(plan.rules, plan.net, heads=heads, memory=plan.memory)
+    heads = configured_heads(plan.rules, plan.heads, plan.quantiles)
+    net = make_net(
+        plan.rules, plan.net, heads=heads, memory=plan.memory, roles=plan.role_nets or None
+    )
     return ProcessSupervisor(written(config), shares, config.distributed, FlatWeights(net).size)
 
 

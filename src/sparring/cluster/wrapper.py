@@ -6,51 +6,57 @@ from typing import Any
 
 from sparring.games.rules import Rules
 from sparring.learn.learner import Overrides, Report, Snapshot
-from sparring.learn.ppo import PPO
 from sparring.nets.policy import Policy
 from sparring.phases import Timing
 from sparring.pools.lineups import Mixes
 
 
-class PPOWrapper:
-    """A learner around a PPO: what it does not define itself is the PPO's.
+class LearnerWrapper:
+    """A learner around another: what it does not define itself is that one's.
 
     Members of the learner protocols are defined here, the others by `__getattr__`: since Python
     3.12 `isinstance` with a protocol does not ask `__getattr__`.
     """
 
-    ppo: PPO
+    inner: Any
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(object.__getattribute__(self, "ppo"), name)
+        return getattr(object.__getattribute__(self, "inner"), name)
 
     @property
     def rules(self) -> Rules:
-        return self.ppo.rules
+        found: Rules = self.inner.rules
+        return found
 
     @property
     def updates(self) -> int:
-        return self.ppo.updates
+        found: int = self.inner.updates
+        return found
 
     @property
     def exact(self) -> bool:
-        return self.ppo.exact
+        found: bool = self.inner.exact
+        return found
 
     @property
     def phases(self) -> Timing:
-        return self.ppo.phases
+        found: Timing = self.inner.phases
+        return found
 
     def dry_run(self) -> list[Report]:
-        return self.ppo.dry_run()
+        reports: list[Report] = self.inner.dry_run()
+        return reports
 
     def snapshot(self, member: int = 0) -> Snapshot:
-        return self.ppo.snapshot(member)
+        saved: Snapshot = self.inner.snapshot(member)
+        return saved
 
     def policy(self, member: int = 0) -> Policy:
-        return self.ppo.policy(member)
+        policy: Policy = self.inner.policy(member)
+        return policy
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
-        self.ppo.apply_overrides(overrides, member)
+        self.inner.apply_overrides(overrides, member)
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        self.ppo.set_mixes(mixes, member)
+        self.inner.set_mixes(mixes, member)

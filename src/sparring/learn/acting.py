@@ -89,6 +89,31 @@ class PoolActor(Protocol):
         """Take note of the games. first_row: index of the pool's first row among all pools."""
 
 
+@runtime_checkable
+class AdjustableActor(Protocol):
+    """An actor whose learner changes its settings between rollouts, such as its epsilon.
+
+    They travel to processes that play for the learner, which have such an actor, too.
+    """
+
+    def settings(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all settings as arrays, whose first index may be the game in the run."""
+
+    def adjust(self, settings: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Use `settings` of another actor of the same run."""
+
+
+@runtime_checkable
+class CountingActor(Protocol):
+    """An actor that counts its work, for metrics of its rollouts."""
+
+    counted: tuple[str, ...]
+    """Names of metrics."""
+
+    def pop_counts(self) -> tuple[int, ...]:
+        """Return the counts since the last call, one per name."""
+
+
 class GroupedActor(Protocol):
     """Acts for several policies in one batch."""
 
@@ -127,6 +152,12 @@ class Exploring:
         """Set the probability of a random action, for all games or for each."""
         self.epsilon = np.atleast_1d(np.asarray(epsilon, np.float32))
 
+    def settings(self) -> dict[str, npt.NDArray[Any]]:
+        return {"epsilon": self.epsilon}
+
+    def adjust(self, settings: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.set_epsilon(settings["epsilon"])
+
     @torch.no_grad()
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         if self.keep is None and (self.epsilon == 1).all():
@@ -152,6 +183,12 @@ class Noisy:
         """Standard deviation."""
         self.random = False
         """Whether all actions are random."""
+
+    def settings(self) -> dict[str, npt.NDArray[Any]]:
+        return {"noise": np.array([self.noise]), "random": np.array([self.random])}
+
+    def adjust(self, settings: Mapping[str, npt.NDArray[Any]]) -> None:
+        self.noise, self.random = float(settings["noise"][0]), bool(settings["random"][0])
 
     @torch.no_grad()
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:

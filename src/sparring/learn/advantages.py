@@ -136,8 +136,11 @@ class VTrace:
         self._late: npt.NDArray[np.bool_] | None = None
         """Whether each pending transition is stale."""
 
-    def targets(self, playing: SelfPlay, samples: Places, gae_lambda: float) -> Arrays:
-        """Return advantages and returns by place of a linked rollout; V-trace if any is stale."""
+    def targets(self, playing: SelfPlay, samples: Places, **traces: Any) -> Arrays:
+        """Return advantages and returns by place of a linked rollout; V-trace if any is stale.
+
+        traces: lambdas, as `Transitions.advantages` takes them.
+        """
         transitions, columns = playing.collector.transitions, playing.collector.rollout.columns
         stale = self._stale(playing.collector)
         self.present, self.figures = (
@@ -146,7 +149,7 @@ class VTrace:
         )
         if not len(stale):
             value = columns["value"]
-            advantage = transitions.advantages(value, gae_lambda)
+            advantage = transitions.advantages(value, **traces)
             return {"advantage": advantage, "returns": advantage + value}
         self.present = current_policy(playing, stale)
         value = self.present["value"]
@@ -154,13 +157,17 @@ class VTrace:
         rho, trace = (np.ones(transitions.places, np.float32) for _ in range(2))
         rho[stale] = np.minimum(ratio, self.max_rho)
         trace[stale] = np.minimum(ratio, self.max_trace)
-        advantage = transitions.advantages(value, gae_lambda, rho=rho, trace=trace)
+        advantage = transitions.advantages(value, **traces, rho=rho, trace=trace)
         is_sample = np.isin(stale, samples)
         if is_sample.any():
             self.figures["distributed/rho_mean"] = float(rho[stale][is_sample].mean())
             self.figures["distributed/rho_clipped"] = float(
                 (ratio > self.max_rho)[is_sample].mean()
             )
+        gae_lambda: Any = np.float32(traces["gae_lambda"])
+        if "lambda_of" in traces:
+            by_role = np.asarray(traces["lambda_of"], np.float32)
+            gae_lambda = by_role[place_roles(playing.collector)]
         delta = unweighted(transitions, value, advantage, gae_lambda)
         return {"advantage": delta, "returns": value + advantage, "rho": rho}
 
@@ -216,13 +223,14 @@ def unweighted(
     transitions: Transitions,
     value: npt.NDArray[np.float32],
     advantage: npt.NDArray[np.float32],
-    gae_lambda: float,
+    gae_lambda: np.float32 | npt.NDArray[np.float32],
 ) -> npt.NDArray[np.float32]:
     """Return advantages before weighting: reward + discount * next v - value.
 
-    advantage: v - value, weighted. lambda below 1 shortens the trace, as in GAE.
+    advantage: v - value, weighted. gae_lambda: of all places, or of each; below 1 it shortens the
+    trace, as in GAE.
     """
-    end, discount, lam = transitions.end, transitions.discount, np.float32(gae_lambda)
+    end, discount = transitions.end, transitions.discount
     continues = end == TO_NEXT
     next_place = np.where(continues, transitions.next, 0)
     next_value = np.where(end == TRUNCATED, transitions.tail, np.float32(0))
@@ -234,6 +242,6 @@ def unweighted(
         transitions.paid
         - value
         + discount * next_value
-        + discount * lam * next_advantage.astype(np.float32)
+        + discount * gae_lambda * next_advantage.astype(np.float32)
     )
     return delta

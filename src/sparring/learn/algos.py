@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from sparring import PLACED_LEARNERS
+from sparring.config import (
+    DQNConfig,
+    GumbelConfig,
+    PPOConfig,
+    QRDQNConfig,
+    SACConfig,
+    TD3Config,
+)
 from sparring.errors import ConfigError, suggestion
 from sparring.factories import is_factory, load_factory
 from sparring.learn.dqn import DQN
@@ -21,21 +29,51 @@ from sparring.learn.pqn import PQN
 from sparring.learn.qrdqn import QRDQN
 from sparring.learn.sac import SAC
 from sparring.learn.td3 import TD3
+from sparring.pools.protocol import GamePool
 
 if TYPE_CHECKING:
     from sparring.learn.fused import Games
 
 Factory = Callable[[Plan], Learner]
+OFF_POLICY: dict[type, Callable[..., Learner]] = {
+    DQNConfig: DQN,
+    QRDQNConfig: QRDQN,
+    SACConfig: SAC,
+    TD3Config: TD3,
+}
+"""Learners with a replay buffer, by their settings."""
+
+
+def host_learner(plan: Plan, pool: GamePool | None = None, **changes: Any) -> Any:
+    """Make the learner of a plan on the host: it has a `SelfPlay`, called `playing`.
+
+    pool: plays instead of the plan's games. changes: of `host_options`.
+    """
+    config, games = plan.settings[0], pool or plan.host_pool()
+    options = {**host_options(plan), **changes}
+    if isinstance(config, PPOConfig):
+        options["turns"] = plan.turns
+        return PPO(games, plan.collect, plan.roles or config, plan.net, **options)
+    if isinstance(config, GumbelConfig):
+        return Gumbel(games, plan.collect, config, plan.net, **options)
+    if isinstance(config, DQNConfig) and config.mode == "rollouts":
+        return PQN(games, plan.collect, config, plan.net, **options)
+    kind = next(kind for settings, kind in OFF_POLICY.items() if isinstance(config, settings))
+    return kind(games, plan.collect, config, plan.replay, plan.net, **options)
+
+
+def make_on_host(plan: Plan) -> Learner:
+    learner: Learner = host_learner(plan)
+    return learner
 
 
 def make_ppo(plan: Plan) -> Learner:
     """Make PPO on the host or as CUDA graphs, with a shared network or one per role."""
     if not plan.fused:
-        config, options = plan.roles or plan.settings[0], host_options(plan)
-        return PPO(plan.host_pool(), plan.collect, config, plan.net, turns=plan.turns, **options)
+        return make_on_host(plan)
     from sparring.learn.fused import FusedPPO
 
-    options = {"hindsight": plan.hindsight, "average": plan.average}
+    options: dict[str, Any] = {"hindsight": plan.hindsight, "average": plan.average}
     if plan.roles:
         options |= {"roles": plan.roles, "turns": plan.turns}
     else:
@@ -46,46 +84,28 @@ def make_ppo(plan: Plan) -> Learner:
 
 def make_dqn(plan: Plan) -> Learner:
     """Make DQN with a replay buffer, or PQN, which learns from rollouts."""
-    config, net = plan.settings[0], plan.net
-    if config.mode == "rollouts":
-        return PQN(plan.host_pool(), plan.collect, config, net, **host_options(plan))
     if not plan.fused:
-        return DQN(plan.host_pool(), plan.collect, config, plan.replay, net, **host_options(plan))
+        return make_on_host(plan)
     from sparring.learn.fused.dqn import FusedDQN
 
     games = fused_games(plan)
-    return FusedDQN(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
+    return FusedDQN(games, plan.collect, plan.settings, plan.replay, plan.net, **gpu_options(plan))
 
 
 def make_sac(plan: Plan) -> Learner:
     """Make SAC or REDQ on the host or as CUDA graphs."""
-    net = plan.net
     if not plan.fused:
-        pool, config = plan.host_pool(), plan.settings[0]
-        return SAC(pool, plan.collect, config, plan.replay, net, **host_options(plan))
+        return make_on_host(plan)
     from sparring.learn.fused.sac import FusedSAC
 
     games = fused_games(plan)
-    return FusedSAC(games, plan.collect, plan.settings, plan.replay, net, **gpu_options(plan))
-
-
-def make_qrdqn(plan: Plan) -> Learner:
-    """Make QR-DQN on the host."""
-    pool, config = plan.host_pool(), plan.settings[0]
-    return QRDQN(pool, plan.collect, config, plan.replay, plan.net, **host_options(plan))
-
-
-def make_td3(plan: Plan) -> Learner:
-    """Make TD3 on the host."""
-    pool, config = plan.host_pool(), plan.settings[0]
-    return TD3(pool, plan.collect, config, plan.replay, plan.net, **host_options(plan))
+    return FusedSAC(games, plan.collect, plan.settings, plan.replay, plan.net, **gpu_options(plan))
 
 
 def make_gumbel(plan: Plan) -> Learner:
     """Make Gumbel AlphaZero on the host, where its network may be on a GPU, or as CUDA graphs."""
     if not plan.fused:
-        pool, config = plan.native_pool(slots=1), plan.settings[0]
-        return Gumbel(pool, plan.collect, config, plan.net, **host_options(plan))
+        return make_on_host(plan)
     from sparring.learn.fused.gumbel import FusedGumbel
     from sparring.learn.fused.kernels import GUMBEL_SOURCE
     from sparring.search.cuda import compile_ahead
@@ -148,10 +168,10 @@ def fused_games(plan: Plan, source: str = "") -> Games:
 LEARNERS: dict[str, Factory] = {
     "ppo": make_ppo,
     "dqn": make_dqn,
-    "qrdqn": make_qrdqn,
+    "qrdqn": make_on_host,
     "sac": make_sac,
     "redq": make_sac,
-    "td3": make_td3,
+    "td3": make_on_host,
     "gumbel": make_gumbel,
 }
 """Factories by `algo`; a custom learner is module:factory."""

@@ -13,7 +13,15 @@ from sparring import _native
 from sparring.config import CollectConfig
 from sparring.errors import ConfigError
 from sparring.games.stats import stat_matrices
-from sparring.learn.acting import Actor, ActorOutput, Bytes, GroupedActor, PerGameActor, RngKeys
+from sparring.learn.acting import (
+    Actor,
+    ActorOutput,
+    Bytes,
+    CountingActor,
+    GroupedActor,
+    PerGameActor,
+    RngKeys,
+)
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Report
 from sparring.learn.rollout import (
@@ -109,6 +117,8 @@ class Collector:
         """Actors by policy id."""
         self.slots: GroupedActor | None = None
         """Acts for policies 1 to `slots.slots` in one batch."""
+        self.work = dict.fromkeys(actor.counted if isinstance(actor, CountingActor) else (), 0.0)
+        """Work of the learner's actor in the last rollout, such as simulations, by metric."""
         self.decisions = 0
         """Decisions of the learner."""
         self.opponent_rows = 0
@@ -161,7 +171,14 @@ class Collector:
         sums = zip(self._stats, *((part @ counts).tolist() for part in self._counted), strict=True)
         counted = {name: above / below for name, above, below in sums if below}
         waiting = cast(WaitsForAny, self.pool).stats() if self.any_order else {}
-        return {**self.finished.stats(), **counted, **waiting}
+        return {**self.finished.stats(), **counted, **waiting, **self.count_work()}
+
+    def count_work(self) -> dict[str, float]:
+        """Read what the learner's actor has counted since the last call, by metric."""
+        actor = self.actors[LEARNER]
+        if isinstance(actor, CountingActor):
+            self.work = dict(zip(actor.counted, map(float, actor.pop_counts()), strict=True))
+        return self.work
 
     def _collect_in_order(self, number: int) -> None:
         for step in range(self.steps):

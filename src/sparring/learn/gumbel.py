@@ -36,7 +36,7 @@ from sparring.learn.transforms import IMPROVED
 from sparring.nets.distribution import entropy_of, masked_log_probs
 from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import Policy
-from sparring.pools.native import Pool
+from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment
 
 EPS = 1e-8
@@ -93,7 +93,7 @@ class Gumbel:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: GamePool,
         collect: CollectConfig,
         config: GumbelConfig,
         net: NetConfig,
@@ -101,7 +101,7 @@ class Gumbel:
         heads: HeadsConfig | None = None,
         **options: Any,
     ) -> None:
-        """Play and learn from the games of a native pool. options: of `SelfPlay`."""
+        """Play and learn from games that can be searched. options: of `SelfPlay`."""
         assert not pool.rules.box and not pool.memory_bytes
         seed, own = options.get("seed", 0), ("first_row", "threads")
         given = {name: options[name] for name in own if name in options}
@@ -148,7 +148,6 @@ class Gumbel:
         for term in self.terms:
             term.set_weight(moment)
         with self.playing.best_matmul():
-            self.searching.search.evaluated = self.searching.search.simulated = 0
             rollout_stats = self.collector.collect(self.updates)
             stats = self.update(hparams)
         return [self.playing.report({**stats, **rollout_stats}, self.samples)]
@@ -174,8 +173,6 @@ class Gumbel:
         stats |= {
             "learning/lr": hparams.lr,
             "learning/simulations": float(self.searching.simulations),
-            "learning/simulated": float(self.searching.search.simulated),
-            "learning/evaluations": float(self.searching.search.evaluated),
             "learning/full_searches": float(rollout.columns[FULL][samples].sum()),
             "learning/value_scale": float(self.net.value_scale),
             "learning/optimizer_steps": float(len(metrics)),

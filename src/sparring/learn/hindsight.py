@@ -22,7 +22,6 @@ from sparring.learn.rollout import Rollout
 from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import evaluate_actions
 from sparring.nets.net import POLICY, HeadOutputs
-from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
 
 
@@ -31,9 +30,10 @@ class Hindsight:
 
     def __init__(self, pool: GamePool, config: HindsightConfig, seed: int) -> None:
         """Relabel decisions of a pool that records goal results."""
-        assert isinstance(pool, Pool), "planning refuses other games"
         check_goals(pool.rules)
-        self.pool, self.config, self.seed = pool, config, seed % 2**64
+        self.pool: Any = pool
+        """Has `weights`: planning refuses other games."""
+        self.config, self.seed = config, seed % 2**64
         self.goals = _native.Goals(pool.rules.native)
 
     def term(self) -> ExamplesTerm:

@@ -24,6 +24,7 @@ from sparring.learn.averaging import TRAINED, WeightAverage, trained_weights
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
 from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
+from sparring.learn.process_group import SINGLE, ProcessGroup
 from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
 from sparring.nets.critic_rows import CriticRows
@@ -161,7 +162,7 @@ class SelfPlay:
         started = time.perf_counter()
         with self.best_matmul():
             collector.dry_run(learner.updates)
-            stats = learner.update(hparams)
+            stats = collector.count_work() | learner.update(hparams)
         report = collector.report(stats, learner.samples)
         other_s = time.perf_counter() - started - sum(self.phases.seconds.values())
         self.phases.seconds["other"] = max(other_s, 0.0)
@@ -257,10 +258,10 @@ def normalizes(net: Net) -> bool:
     return any(each.normalizer is not None for _, each in nets_by_role(net) or [("", net)])
 
 
-def update_normalizer(net: Net, collector: Collector) -> None:
+def update_normalizer(net: Net, collector: Collector, group: ProcessGroup = SINGLE) -> None:
     """Add the learner's rows of a rollout to the network's observation statistics.
 
-    With a network per role, each gets the rows of its role.
+    With a network per role, each gets the rows of its role. group: replicas add those of all.
     """
     nets = nets_by_role(net) or [("", net)]
     if all(each.normalizer is None for _, each in nets):
@@ -270,7 +271,20 @@ def update_normalizer(net: Net, collector: Collector) -> None:
     is_learner = rollout.policy.reshape(-1) == LEARNER
     for number, (name, each) in enumerate(nets):
         rows = is_learner & (role == number) if name else is_learner
-        each.update_normalizer(torch.from_numpy(obs[np.flatnonzero(rows)]))
+        chosen = torch.from_numpy(obs[np.flatnonzero(rows)])
+        if group.size == 1 or each.normalizer is None:
+            each.update_normalizer(chosen)
+            continue
+        before = copied(each.normalizer)
+        each.normalizer.clear()
+        each.update_normalizer(chosen)
+        mine = each.normalizer.statistics()
+        parts = mine.new_zeros((group.size, len(mine)))
+        parts[group.rank] = mine
+        group.sum_(parts)  # the same bits in every replica, merged in one order
+        each.normalizer.load_state_dict(before)
+        for part in parts:
+            each.normalizer.merge_statistics(part)
 
 
 def share_normalizer(net: Net, other: Net) -> None:

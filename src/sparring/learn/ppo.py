@@ -204,7 +204,7 @@ class PPO:
             num_samples += role_stats["learning/samples"]
             stats |= {f"{name}/{role}" if role else name: x for name, x in role_stats.items()}
         if self.normalizes:  # only now, so that old and new log-probs see the same observations
-            update_normalizer(self.net, self.collector)
+            update_normalizer(self.net, self.collector, self.process_group)
         self.samples, self.updates = self.samples + int(num_samples), self.updates + 1
         stats["learning/optimizer_steps"], stats["learning/samples"] = steps, num_samples
         stats["learning/decisions"] = float(self.collector.rollout.decisions())

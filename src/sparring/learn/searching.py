@@ -6,6 +6,7 @@ of mirror descent; the worlds are drawn by the `hidden` head if the network has 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from sparring.nets.distribution import ActionSampler
 from sparring.nets.net import HIDDEN, POLICY, VALUE, log_belief, takes_belief
 from sparring.phases import Timing
 from sparring.pools.native import Pool
+from sparring.pools.protocol import GamePool
 from sparring.search.budget import Budget
 from sparring.search.search import Search, SearchConfig
 from sparring.search.worlds import WorldsConfig, uses_worlds
@@ -65,18 +67,26 @@ def belief_hint(rules: Rules, heads: HeadsConfig) -> str:
 class Searching:
     """Acts for the learner: searches from every row of the pool, fully or with few simulations."""
 
-    def __init__(self, forward: Forward, pool: Pool, seed: int, **options: Any) -> None:
+    counted = ("learning/simulated", "learning/evaluations")
+
+    def __init__(self, forward: Forward, pool: GamePool, seed: int, **options: Any) -> None:
         """options: first_row of the pool among all pools, threads."""
         self.forward, self.pool, self.seed = forward, pool, seed
         self.first_row, self.threads = options.get("first_row", 0), options.get("threads", 1)
         self.coin = ActionSampler(derive_seed(seed, 0xCAB))
         self.simulations = 1
         """Of a full search."""
+        self.search: Search | None = None
+        """None where processes of its own play the games: they search."""
+        self._step = (0.0, 0.0, 1.0)
+        """Eta, alpha and the unit of values, of searches over worlds."""
         self.phases = Timing()
 
     def configure(self, config: GumbelConfig) -> None:
         """Make the search, large enough for every simulation of the run."""
         self.config, rules = config, self.pool.rules
+        if not isinstance(self.pool, Pool):
+            return
         self.search = Search(
             rules,
             self.evaluate,
@@ -93,10 +103,27 @@ class Searching:
 
     def prepare(self, simulations: int, *, eta: float, alpha: float) -> None:
         """Take the simulations of full searches; eta and alpha are per unit of the values."""
-        self.simulations = simulations
-        if uses_worlds(self.pool.rules):
-            unit, usual = float(self.forward.net.value_scale), self.search.config.worlds
+        self._use(simulations, (eta, alpha, float(self.forward.net.value_scale)))
+
+    def _use(self, simulations: int, step: tuple[float, float, float]) -> None:
+        self.simulations, self._step = simulations, step
+        if self.search and uses_worlds(self.pool.rules):
+            (eta, alpha, unit), usual = step, self.search.config.worlds
             self.search.set_step(replace(usual, eta=eta, alpha=alpha, unit=unit))
+
+    def settings(self) -> dict[str, npt.NDArray[Any]]:
+        return {"simulations": np.array([self.simulations]), "step": np.array(self._step)}
+
+    def adjust(self, settings: Mapping[str, npt.NDArray[Any]]) -> None:
+        eta, alpha, unit = settings["step"].tolist()
+        self._use(int(settings["simulations"][0]), (eta, alpha, unit))
+
+    def pop_counts(self) -> tuple[int, int]:
+        if self.search is None:
+            return 0, 0
+        counts = self.search.simulated, self.search.evaluated
+        self.search.evaluated = self.search.simulated = 0
+        return counts
 
     @torch.no_grad()
     def evaluate(self, obs: Bytes) -> tuple[Floats, Floats]:
@@ -111,6 +138,7 @@ class Searching:
         return log_belief(self.pool.rules, self.forward(torch.from_numpy(obs))[HIDDEN])
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
+        assert self.search and isinstance(self.pool, Pool), "played by other processes"
         full = self.is_full(keys)
         few = min(self.config.fast_simulations, self.simulations)
         simulations = np.where(full, self.simulations, few).astype(np.int32)

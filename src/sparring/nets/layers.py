@@ -188,6 +188,22 @@ class Normalizer(nn.Module):
         self.mean.add_(delta * (count / total))
         self.count.fill_(total)
 
+    @torch.no_grad()
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.mean.zero_()
+        self.variance.fill_(1.0)
+        self.count.zero_()
+
+    def statistics(self) -> Tensor:
+        """Return count, means and sums of squared deviations in one array."""
+        return torch.cat([self.count.view(1), self.mean, self.variance * self.count])
+
+    def merge_statistics(self, part: Tensor) -> None:
+        """Add the rows behind another one's `statistics`."""
+        if part[0]:
+            self.merge(float(part[0]), part[1 : self.numbers + 1], part[self.numbers + 1 :])
+
 
 _THREADS = Lock()
 """Two callers at once would restore each other's single thread."""

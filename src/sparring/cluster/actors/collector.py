@@ -24,13 +24,14 @@ from sparring.games.stats import stat_metrics
 from sparring.learn.acting import Actor
 from sparring.learn.collect import Collector
 from sparring.learn.learner import LostError
+from sparring.learn.rollout import FinishedGames
 from sparring.phases import Timing
 from sparring.pools.lineups import check_answered
 
 WAIT_S = 1.0
 """Longest single wait in seconds: signals are handled between waits."""
 Publish = Callable[[int], None]
-"""Sends the current weights to actors, under a version."""
+"""Sends the current weights to actors, under a version, and settings of the learner's actor."""
 
 
 @dataclass
@@ -113,25 +114,25 @@ class DistributedCollector(Collector):
     # Weights
 
     def publish(self) -> None:
-        """Send the current weights to actors; those that may play ahead go on."""
-        self.version += 1
-        self._publish(self.version)
-        for queue in self.queues:
-            queue.taken = False
-        if not self.lockstep:
-            self._submit_requests()
+        """Send the current weights to actors, who play the next rollouts with them."""
+        with self.phases("transfer"):
+            self.version += 1
+            self._publish(self.version)
 
     # Rollouts
 
     def collect(self, number: int, *, reset_stats: bool = True) -> dict[str, float]:
         """Assemble a rollout from the actors that are ready; wait for those that would get too old.
 
-        number: of the update; in lockstep also of the rollout.
+        number: counts the calls; in lockstep it is also that of the rollout.
+        reset_stats: leave out games that finished in earlier rollouts.
         """
         check_answered(self.pool.policies, self.answered)
-        if not self.version:
-            self.publish()
-        self.pool.clear_counts()
+        self.publish()
+        if reset_stats:
+            self.finished = FinishedGames()
+            self.pool.clear_counts()
+            self.work = dict.fromkeys(self.work, 0.0)
         self.lag.fill(0)
         for queue in self.queues:
             queue.taken = False
@@ -150,11 +151,14 @@ class DistributedCollector(Collector):
             waited += time.perf_counter() - began
         assembler.finish()
         counted = stat_metrics(self.pool.rules.stats, self.pool.counts().tolist())
-        return self.finished.stats() | counted | self._metrics(taken, waited)
+        return self.finished.stats() | counted | self.work | self._metrics(taken, waited)
 
     def _submit_requests(self) -> None:
-        """Request rollouts that can be learned from before they are too old."""
-        for queue in self.queues:
+        """Request rollouts that can be learned from before they are too old.
+
+        An actor that still starts gets no request: the learner would wait for it before long.
+        """
+        for queue in filter(lambda each: self.supervisor.is_ready(each.actor), self.queues):
             while len(queue.pending) + len(queue.dropped) < self._max_requests:
                 waiting = len(queue.pending) + int(queue.taken)
                 if waiting > self.max_lag:
@@ -222,6 +226,8 @@ class DistributedCollector(Collector):
         self.opponent_rows += counts["opponent_rows"]
         self.unfinished += counts["unfinished"]
         self.distributed_pool.add_counts(arrays["counted"])
+        for name, count in zip(self.work, arrays["work"].tolist(), strict=True):
+            self.work[name] += count
         self.distributed_pool.note(queue.actor, arrays["seated"], counts["last_message"])
         behind = self.version - batch.version
         self.lag[queue.first_game : queue.first_game + queue.games] = behind

@@ -1,34 +1,34 @@
-"""PPO whose games are played by actors."""
+"""Learners whose games are played by actors."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from sparring.cluster import game_messages
 from sparring.cluster.actors.collector import DistributedCollector
 from sparring.cluster.actors.pool import DistributedPool
 from sparring.cluster.actors.runner import ActorShare
 from sparring.cluster.actors.supervisor import ActorSupervisor
 from sparring.cluster.actors.weights import FlatWeights
 from sparring.cluster.game_messages import check_equal_shares
-from sparring.cluster.wrapper import PPOWrapper
-from sparring.config import DistributedConfig, TrainConfig
+from sparring.cluster.wrapper import LearnerWrapper
+from sparring.config import DistributedConfig, PPOConfig, TrainConfig
 from sparring.errors import ConfigError, SparringWarning
-from sparring.learn.acting import check_slot
+from sparring.learn.acting import AdjustableActor, check_slot
 from sparring.learn.advantages import VTrace
-from sparring.learn.algos import host_options
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.algos import host_learner
+from sparring.learn.learner import Overrides, Report, Snapshot
 from sparring.learn.memory import chains_of, rollout_bytes
 from sparring.learn.plan import Plan
-from sparring.learn.ppo import PPO
 from sparring.machine import check_memory_budget
-from sparring.pools.custom.make import env_info
-from sparring.training.planning.custom import by_factory
+from sparring.messages import Message
 
 
 def actor_shares(config: TrainConfig) -> list[ActorShare]:
@@ -38,19 +38,13 @@ def actor_shares(config: TrainConfig) -> list[ActorShare]:
 
 def check_distributed(config: TrainConfig, plan: Plan) -> None:
     """Refuse numbers of actors that do not fit the run."""
-    actors, games, distributed = config.actors, config.collect.games, config.distributed
+    actors, distributed = config.actors, config.distributed
     if not actors:
         raise ConfigError(
             f"cluster {config.cluster}: a single run does not use a cluster; add --actors or "
             "--replicas, or train several runs with --seeds or --vary"
         )
     check_equal_shares(config, f"actors {actors}", actors)
-    vector = env_info(config.game).games if by_factory(config) else 0
-    if vector not in (0, games // actors):
-        raise ConfigError(
-            f"actors {actors}: {config.game} makes a vector of {vector} envs, the games of one "
-            f"actor; set collect.games {vector * actors}"
-        )
     if distributed.actors_per_update > actors:
         raise ConfigError(
             f"distributed.actors_per_update {distributed.actors_per_update} must be at "
@@ -69,8 +63,8 @@ def check_rollouts(config: TrainConfig, plan: Plan) -> None:
     check_memory_budget("collect.games", config.collect.games, each, what)
 
 
-class DistributedPPO(PPOWrapper):
-    """PPO that learns from the rollouts of actors: another collector, and V-trace."""
+class DistributedLearner(LearnerWrapper):
+    """A learner from the rollouts of actors: another collector and, for PPO, V-trace."""
 
     def __init__(
         self, supervisor: ActorSupervisor, distributed: DistributedConfig, plan: Plan
@@ -88,6 +82,8 @@ class DistributedPPO(PPOWrapper):
             memory=plan.memory,
             lockstep=distributed.lockstep,
             exact=distributed.lockstep and plan.custom is None,
+            records=plan.hindsight.relabels,
+            rewards=plan.rewards,
         )
         make_collector = partial(
             DistributedCollector,
@@ -95,25 +91,37 @@ class DistributedPPO(PPOWrapper):
             publish=self._publish,
             opponents=self.slots,
         )
-        options = {**host_options(plan), "slots": 0, "collector": make_collector}
-        options["correction"] = self.correction = VTrace(distributed.rho_clip, distributed.c_clip)
-        self.ppo = PPO(self.pool, plan.collect, plan.settings[0], plan.net, **options)
-        assert isinstance(self.ppo.collector, DistributedCollector)
-        self.collector = self.ppo.collector
-        self._layout = FlatWeights(self.ppo.net)
+        options: dict[str, Any] = {"slots": 0, "collector": make_collector}
+        self.correction: VTrace | None = None
+        if isinstance(plan.settings[0], PPOConfig):
+            self.correction = VTrace(distributed.rho_clip, distributed.c_clip)
+            options["correction"] = self.correction
+        self.inner = host_learner(plan, self.pool, **options)
+        assert isinstance(self.inner.collector, DistributedCollector)
+        self.collector = self.inner.collector
+        self._layout = FlatWeights(self.inner.net)
         self._flat = np.zeros(self._layout.size, np.uint8)
+        self._acting: dict[str, bytes] = {}
+        """Settings of the learner's actor, as they were sent last."""
 
     def _publish(self, version: int) -> None:
-        self._layout.write(self.ppo.net, self._flat)
+        self._layout.write(self.inner.net, self._flat)
         self.supervisor.publish(version, self._flat)
+        actor = self.inner.playing.actor
+        if not isinstance(actor, AdjustableActor):
+            return
+        settings = actor.settings()
+        raw = {name: one.tobytes() for name, one in settings.items()}
+        if raw != self._acting:
+            self._acting = raw
+            self.supervisor.broadcast(Message(game_messages.ACTING, {}, settings))
 
     def iterate(self, progress: float) -> list[Report]:
-        """Collect rollouts, learn from them, and publish the new weights."""
+        """Collect rollouts, and learn from them."""
         before = self.collector.unfinished
-        reports = self.ppo.iterate(progress)
-        with self.phases("transfer"):
-            self.collector.publish()
-        reports[0].stats.update(self.correction.figures)
+        reports: list[Report] = self.inner.iterate(progress)
+        if self.correction:
+            reports[0].stats.update(self.correction.figures)
         dropped = self.collector.unfinished - before
         if self._distributed.whole_episodes:
             reports[0].stats["distributed/unfinished"] = float(dropped)
@@ -124,6 +132,13 @@ class DistributedPPO(PPOWrapper):
                 )
                 warnings.warn(SparringWarning(text), stacklevel=2)
         return reports
+
+    def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
+        """Apply the changes of a phase, here and in the actors."""
+        self.inner.apply_overrides(overrides)
+        if overrides.settings is not None:
+            self._acting = {}  # sent again, behind the settings that they belong to
+            self.supervisor.broadcast(game_messages.settings_message(overrides.settings))
 
     def dry_run(self) -> list[Report]:
         """Not supported: it would not measure what actors do."""
@@ -143,9 +158,7 @@ class DistributedPPO(PPOWrapper):
     # Saving
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
-        """Go on from a snapshot; actors play with its weights from now on."""
-        self.ppo.restore(snapshot)
-        self.collector.publish()
+        self.inner.restore(snapshot)
 
     def close(self) -> None:
         self.supervisor.close()

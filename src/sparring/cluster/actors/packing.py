@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparring.learn.collect import Collector
-from sparring.learn.rollout import Episodes, FinishedGames, Truncations
+from sparring.learn.rollout import RECORD, Episodes, Rollout, Truncations
 from sparring.pools.lineups import NO_POLICY
 from sparring.processes import Shapes
 
@@ -23,10 +23,15 @@ Entries = tuple[int, npt.NDArray[np.intp], dict[str, npt.NDArray[Any]]]
 BY_ROW = ("seat", "role", "policy")
 """Rollout arrays [steps, games * rows]."""
 BY_GAME = ("reward", "skipped", "terminated", "truncated", "final_value", "final_role")
-"""Rollout arrays [steps, games, ...]."""
+"""Rollout arrays [steps, games, ...]; see `by_game`."""
 COUNTS = ("decisions", "opponent_rows", "cuts", "ends", "unfinished", "last_message")
 """Entries of the array `counts`. unfinished: games left out because they took longer than the
 rollout. last_message: number of the last message that the actor had applied."""
+
+
+def by_game(rollout: Rollout) -> tuple[str, ...]:
+    """Names of the arrays [steps, games, ...]: with hindsight also the results of goals."""
+    return BY_GAME if rollout.record is None else (*BY_GAME, RECORD)
 
 
 def packed_shapes(collector: Collector) -> Shapes:
@@ -36,10 +41,11 @@ def packed_shapes(collector: Collector) -> Shapes:
     shapes: dict[str, tuple[Any, tuple[int, ...]]] = {"counts": (np.int64, (len(COUNTS),))}
     for name, array in rollout.rows().items():
         shapes[name] = (array.dtype, (steps, rows, *array.shape[1:]))
-    for name in (*BY_ROW, *BY_GAME):
+    for name in (*BY_ROW, *by_game(rollout)):
         array = getattr(rollout, name)
         shapes[name] = (array.dtype, array.shape)
     shapes["counted"] = (np.int64, (len(rules.counters),))
+    shapes["work"] = (np.float64, (len(collector.work),))
     shapes["seated"] = (np.int64, ((collector.slots.slots if collector.slots else 0) + 1,))
     most = steps * games
     shapes["cut.where"] = (np.int64, (most * rules.seats,))
@@ -61,9 +67,10 @@ def pack(collector: Collector, out: Arrays, **counts: int) -> None:
     rollout, first = collector.rollout, collector.transitions.max_pending
     for name, array in rollout.rows().items():
         out[name][...] = array[first:].reshape(out[name].shape)
-    for name in (*BY_ROW, *BY_GAME):
+    for name in (*BY_ROW, *by_game(rollout)):
         out[name][...] = getattr(rollout, name)
     out["counted"][...] = collector.pool.counts()
+    out["work"][:] = list(collector.work.values())
     out["seated"][...] = collector.pool.seated(len(out["seated"]))
     cuts = {one.name: getattr(rollout.truncations, one.name) for one in fields(Truncations)}
     batches = collector.finished.batches
@@ -102,6 +109,8 @@ class RolloutAssembler:
             array.fill(0)
         rollout.final_value.fill(np.nan)
         rollout.final_role.fill(-1)
+        if rollout.record is not None:
+            rollout.record.fill(0)
         self._cuts: list[Entries] = []
         self._ends: list[Entries] = []
 
@@ -116,7 +125,7 @@ class RolloutAssembler:
             array[first:].reshape(steps, every, *array.shape[1:])[:, rows] = arrays[name]
         for name in BY_ROW:
             getattr(rollout, name)[:, rows] = arrays[name]
-        for name in BY_GAME:
+        for name in by_game(rollout):
             getattr(rollout, name)[:, game_range] = arrays[name]
         self._add_cuts(arrays, first_game, games)
         self._add_ends(arrays, first_game)
@@ -145,10 +154,7 @@ class RolloutAssembler:
 
     def finish(self) -> None:
         """Pass truncations and finished games to the collector, in the order of one pool."""
-        self.collector.rollout.truncations, self.collector.finished = (
-            Truncations(),
-            FinishedGames(),
-        )
+        self.collector.rollout.truncations = Truncations()
         if self._cuts:
             for name, joined in in_order(self._cuts).items():
                 getattr(self.collector.rollout.truncations, name).append(joined)

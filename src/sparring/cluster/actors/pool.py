@@ -37,18 +37,22 @@ class DistributedPool:
         memory: int = 0,
         lockstep: bool = False,
         exact: bool = False,
+        records: bool = False,
+        rewards: Rewards | None = None,
     ) -> None:
         """Represent the games of a supervisor's actors, which were started with the same settings.
 
         policies: number of policy ids that may be seated: the learner's and those of slots.
         lockstep: actors play only while the learner waits for them.
-        exact: games are saved with a checkpoint.
+        exact: games are saved with a checkpoint. records: rollouts contain results of goals.
+        rewards: weights of reward parts; None: those of the game.
         """
         self.supervisor, self.rules = supervisor, rules
         self.num_games, self.memory_bytes = games, memory
         self.row_bytes = rules.obs_bytes + memory
         self.memory = np.zeros((0, rules.seats, memory), np.uint8)
         """Empty: actors hold it."""
+        self.records, self._rewards = records, rewards
         self.can = frozenset({EXACT} if exact else ())
         self._lockstep = lockstep
         self._flags: dict[str, Any] = {}
@@ -123,11 +127,16 @@ class DistributedPool:
 
     def set_rewards(self, rewards: Rewards) -> None:
         self.rules.weights(rewards)
+        self._rewards = rewards
         plain = {part: np.asarray(weight, np.float64).tolist() for part, weight in rewards.items()}
         self._broadcast(Message(game_messages.REWARDS, {"rewards": plain}))
 
     def set_starts(self, starts: Sequence[Start]) -> None:
         self._broadcast(game_messages.starts_message(self.rules, starts))
+
+    def weights(self) -> list[float]:
+        """Return the weights of all reward parts and roles, flat."""
+        return list(self.rules.weights(self._rewards))
 
     # State of the actors
 

@@ -19,8 +19,10 @@ from sparring.cluster.actors.weights import Flat, FlatWeights
 from sparring.cluster.game_messages import process_config
 from sparring.errors import SparringWarning, StateError
 from sparring.games.seeds import derive_seed
-from sparring.learn.algos import host_options
-from sparring.learn.ppo import PPO
+from sparring.learn.acting import AdjustableActor
+from sparring.learn.algos import host_learner
+from sparring.learn.collect import Collector
+from sparring.learn.learner import Overrides
 from sparring.learn.rollout import groups_of
 from sparring.messages import Message
 from sparring.nets.run.native import resolve_cpu_or_auto
@@ -61,13 +63,13 @@ class ActorRunner:
             warnings.simplefilter("ignore", SparringWarning)  # the learner has shown it already
             plan = resolve([config], first_game=share.first_game)
         # A complete learner, so that line-ups and opponents are set up in one place. It never
-        # updates; its optimizer allocates nothing until then.
-        options = host_options(plan)
+        # updates; its optimizer and its replay buffer use no memory until then.
+        options: dict[str, Any] = {}
         if config.distributed.whole_episodes:
             options["collector"] = partial(WholeEpisodes, seed=plan.seed)
-        self._player = PPO(plan.host_pool(), plan.collect, plan.settings[0], plan.net, **options)
+        self._player: Any = host_learner(plan, **options)
         self.share, self.pool, self._seed = share, self._player.pool, plan.seed
-        self.collector = self._player.collector
+        self.collector: Collector = self._player.collector
         self._started = share.incarnation == 0
         """Whether its games have started."""
         self._last_message = 0
@@ -99,7 +101,7 @@ class ActorRunner:
         self._start_games()
         collector = self.collector
         before = collector.decisions, collector.opponent_rows
-        with self._player.forward.best_matmul():
+        with self._player.playing.best_matmul():
             collector.collect(number)
         pack(
             collector,
@@ -126,6 +128,11 @@ class ActorRunner:
             self._seed, self._started = int(payload["seed"]), False
             if isinstance(self.collector, WholeEpisodes):
                 self.collector.seed = self._seed
+        elif message.name == game_messages.SETTINGS:
+            self._player.apply_overrides(Overrides(settings=game_messages.read_settings(message)))
+        elif message.name == game_messages.ACTING:
+            assert isinstance(self._player.playing.actor, AdjustableActor)
+            self._player.playing.actor.adjust(message.arrays)
         elif message.name == game_messages.PUT:
             weights = game_messages.read_weights(message.arrays)
             self._player.put(payload["key"], weights, greedy=payload["greedy"])

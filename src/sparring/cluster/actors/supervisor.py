@@ -156,12 +156,16 @@ class ActorSupervisor:
     # Common to both
 
     def receive(self, timeout_s: float) -> Sequence[RolloutBatch]:
-        """Return batches in order of arrival; wait until one arrives or is lost, or the timeout."""
+        """Return batches in order of arrival.
+
+        Wait until one arrives or is lost, an actor has started, or the timeout.
+        """
         until = time.monotonic() + timeout_s
+        starting = [handle for handle in self._handles if not handle.ready]
         while True:
             left = until - time.monotonic()
             found = self._poll(min(max(left, 0.0), LOOK_S))
-            if found or self._lost or left <= 0:
+            if found or self._lost or left <= 0 or any(one.ready for one in starting):
                 return found
 
     def broadcast(self, message: Message) -> None:
@@ -188,6 +192,11 @@ class ActorSupervisor:
         """Return requests that were lost with their actors since the last call."""
         lost, self._lost = self._lost, []
         return lost
+
+    def is_ready(self, actor: int) -> bool:
+        """Whether an actor plays as soon as it is asked; one on a lost machine may take hours."""
+        ready: bool = self._handles[actor].ready
+        return ready
 
     def note_rollout(self, actor: int) -> None:
         """Note that an actor has finished a rollout."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -14,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import sparring
 from sparring.cluster.actors.packing import counts_of
 from sparring.cluster.actors.runner import ActorRunner, ActorShare
-from sparring.errors import SparringError
+from sparring.errors import ConfigError, SparringError
 from sparring.learn.rollout import Episodes, Truncations
 from sparring.messages import Message, error_reply
 
@@ -37,6 +39,7 @@ class ActorHost:
         """Make games and network; return an error as JSON, "" if there is none."""
         values = json.loads(begin)
         try:
+            check_version(values["version"])
             self._runner = ActorRunner(values["settings"], ActorShare(**values["share"]))
         except SparringError as wrong:
             return json.dumps(error_reply(wrong).payload)
@@ -67,6 +70,15 @@ class ActorHost:
             return as_array(self._runner.handle(Message.unpack(raw.data)))
         except SparringError as wrong:
             return as_array(error_reply(wrong))
+
+
+def check_version(version: str) -> None:
+    """Refuse work of a run with another version than this machine has."""
+    if version != sparring.__version__:
+        raise ConfigError(
+            f"the machine {socket.gethostname()} has sparring {sparring.__version__}, and the run "
+            f"{version}; install the same version on every machine of the cluster"
+        )
 
 
 def trim(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:

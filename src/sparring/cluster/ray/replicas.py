@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import sparring
 from sparring.cluster.actors.supervisor import START_S
+from sparring.cluster.ray.host import check_version
 from sparring.cluster.ray.session import Cluster
 from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.errors import SparringError
@@ -23,6 +25,7 @@ class ReplicaHost:
         """Make games and network; return "ready" or an error."""
         values = json.loads(begin)
         try:
+            check_version(values["version"])
             self._replica = Replica(values["settings"], values["share"])
         except SparringError as wrong:
             return error_reply(wrong).pack()
@@ -47,7 +50,9 @@ class RayReplica:
             scheduling_strategy="SPREAD",
         )(ReplicaHost)
         self.actor: Any = host.remote()
-        begin = json.dumps({"settings": settings, "share": asdict(share)})
+        begin = json.dumps(
+            {"settings": settings, "share": asdict(share), "version": sparring.__version__}
+        )
         self._replies = deque([self.actor.begin.remote(begin)])
         self._patience_s = timeout_s + START_S
 

@@ -17,8 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import sparring
 from sparring.cluster.actors.runner import ActorShare
 from sparring.cluster.actors.supervisor import (
+    LOOK_S,
     START_S,
     ActorHandle,
     ActorSupervisor,
@@ -75,6 +77,8 @@ class RaySupervisor(ActorSupervisor):
             concurrency_groups={POST: 1},
         )(ActorHost)
         self._weights: tuple[int, Any] | None = None
+        self._batches: list[RolloutBatch] = []
+        """Rollouts that arrived during a call."""
         self._end = weakref.finalize(self, end_all, cluster, self._handles, shared)
         for handle in self._handles:
             self._start(handle)
@@ -105,6 +109,8 @@ class RaySupervisor(ActorSupervisor):
         handle, ray = self._handles[actor], self._cluster.ray
         sent = ray.put(as_array(message))
         while True:
+            while not handle.ready:
+                self._batches += self._exchange(LOOK_S)
             timeout_s = self._distributed.timeout_s + START_S
             try:
                 raw = ray.get(handle.actor.handle.remote(sent), timeout=timeout_s)
@@ -119,14 +125,19 @@ class RaySupervisor(ActorSupervisor):
     def _send_all(self, message: Message) -> None:
         sent = self._cluster.ray.put(as_array(message))
         for handle in self._handles:
-            handle.add_pending(handle.actor.handle.remote(sent))
+            if handle.ready:  # others get it from `remembered`
+                handle.add_pending(handle.actor.handle.remote(sent))
 
     def _start(self, handle: RayActorHandle) -> None:
         handle.actor = self._hosts.remote()
-        begin = json.dumps({"settings": self._settings, "share": asdict(handle.share)})
+        begin = json.dumps(
+            {
+                "settings": self._settings,
+                "share": asdict(handle.share),
+                "version": sparring.__version__,
+            }
+        )
         handle.add_pending(handle.actor.begin.remote(begin))
-        for message in self.remembered:
-            handle.add_pending(handle.actor.handle.remote(as_array(message)))
 
     def _replace(self, handle: RayActorHandle, wrong: BaseException) -> None:
         killed = isinstance(wrong, self._cluster.ray.exceptions.RayActorError)
@@ -134,6 +145,10 @@ class RaySupervisor(ActorSupervisor):
         self._restart(handle, "died", describe(wrong), killed=killed)
 
     def _poll(self, wait_s: float) -> list[RolloutBatch]:
+        batches, self._batches = self._batches, []
+        return batches + self._exchange(0.0 if batches else wait_s)
+
+    def _exchange(self, wait_s: float) -> list[RolloutBatch]:
         ray = self._cluster.ray
         waiting = [one.answer for handle in self._handles for one in handle.pending]
         if not waiting:
@@ -164,6 +179,8 @@ class RaySupervisor(ActorSupervisor):
             if raw:
                 raise_if_error(Message(ERROR, json.loads(raw)))
             handle.ready = True
+            for known in self.remembered:
+                handle.add_pending(handle.actor.handle.remote(as_array(known)))
             return []
         message = raise_if_error(Message.unpack(raw.data))
         if pending.request is None:

@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.cluster.ray.host import Bytes, as_array
+import sparring
+from sparring.cluster.ray.host import Bytes, as_array, check_version
 from sparring.cluster.ray.session import Cluster
 from sparring.cluster.ray.supervisor import describe
 from sparring.config import TrainConfig
@@ -85,7 +86,7 @@ def train_runs(cluster: Cluster, members: Sequence[TrainConfig]) -> Iterator[Fin
     tasks = {}
     for number, member in enumerate(members):
         settings = written(replace(member, threads=cpus, cluster=""))
-        job = Message(TRAIN, {"settings": settings, **origin})
+        job = Message(TRAIN, {"settings": settings, "version": sparring.__version__, **origin})
         tasks[run.remote(as_array(job))] = number
     for number, result in results(cluster, tasks):
         if isinstance(result, SparringError):
@@ -162,6 +163,7 @@ def work(job: Bytes, *archives: Bytes) -> Bytes:
     """
     message = Message.unpack(job.data)
     try:
+        check_version(message.payload["version"])
         result = WORK[message.name](message, archives)
     except SparringError as wrong:
         result = error_reply(wrong)
@@ -238,6 +240,7 @@ def match_job(
         ],
         "settings": asdict(settings),
         "number": number,
+        "version": sparring.__version__,
     }
     return Message(MATCH, values), policies
 

@@ -31,7 +31,7 @@ WATCH_S = 0.5
 class DeviceReplicas(ReplicatedPPO):
     """The first of several processes with a GPU each."""
 
-    ppo: Any
+    inner: Any
     """A `FusedPPO`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -43,17 +43,17 @@ class DeviceReplicas(ReplicatedPPO):
         """End all sums once a process has ended: a GPU would wait for its part for ever."""
         while not self._closing.wait(WATCH_S):
             if any(other.has_died() for other in self.others):
-                self.ppo.process_group.end_sums()
+                self.inner.process_group.end_sums()
                 return
 
     def close(self) -> None:
         self._closing.set()
-        self.ppo.process_group.end_sums()
+        self.inner.process_group.end_sums()
         super().close()
 
     def abandon(self) -> None:
         """Go back to the state before an update that did not end."""
-        self.ppo.undo()
+        self.inner.undo()
 
     def _merged(self, report: Report, replies: Sequence[Message]) -> Report:
         return report
@@ -63,26 +63,26 @@ class DeviceReplicas(ReplicatedPPO):
 
         If a process has ended, no games are saved.
         """
-        saved: Snapshot = self.ppo.snapshot()
+        saved: Snapshot = self.inner.snapshot()
         if self._broken or GAMES not in saved.blobs:
             return replace(saved, blobs={})
         others = [replica.unpacked(reply) for reply in self.call(Message(replica.STATE))]
-        mine = fingerprint(self.ppo)
+        mine = fingerprint(self.inner)
         for rank, other in enumerate(others, 1):
             if other.meta[WEIGHTS] != mine:
                 raise StateError(
                     f"replica {rank} has other weights than the first; please report this"
                 )
-        return join_snapshots([saved, *others], self.ppo.rules.seats)
+        return join_snapshots([saved, *others], self.inner.rules.seats)
 
     def restore(self, snapshot: Snapshot, member: int = 0) -> None:
         """Restore all processes from a snapshot, of however many."""
-        seats, games = self.ppo.rules.seats, self.ppo.games.each
+        seats, games = self.inner.rules.seats, self.inner.games.each
         mine, *theirs = (
             slice_snapshot(snapshot, seats, rank * games, games)
             for rank in range(len(self.others) + 1)
         )
         for other, part in zip(self.others, theirs, strict=True):
             other.send(replica.packed(replica.RESTORE, part))
-        self.ppo.restore(mine)
+        self.inner.restore(mine)
         self._replies()

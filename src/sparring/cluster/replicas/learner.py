@@ -21,7 +21,7 @@ from sparring.cluster.game_messages import check_equal_shares
 from sparring.cluster.replicas import replica
 from sparring.cluster.replicas.process_group import TorchProcessGroup, open_store
 from sparring.cluster.replicas.replica import ReplicaShare
-from sparring.cluster.wrapper import PPOWrapper
+from sparring.cluster.wrapper import LearnerWrapper
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, StateError
 from sparring.games.stats import stat_metrics
@@ -99,8 +99,10 @@ class ReplicaProcess(Child):
         super().end(patience_s)
 
 
-class ReplicatedPPO(PPOWrapper):
+class ReplicatedPPO(LearnerWrapper):
     """The first of several data-parallel PPOs; every change is passed on to the others."""
+
+    inner: PPO
 
     def __init__(
         self,
@@ -126,14 +128,14 @@ class ReplicatedPPO(PPOWrapper):
             replicas=share.size,
         )
         torch.set_num_threads(share.threads)
-        self.ppo = cast("PPO", make_ppo(plan))
-        self.pool, self.slots = self.ppo.pool, self.ppo.slots
+        self.inner = cast("PPO", make_ppo(plan))
+        self.pool, self.slots = self.inner.pool, self.inner.slots
         self._replies()  # "ready"
         store, port = open_store(host)
         options: dict[str, Any] = {"timeout_s": timeout_s, "nccl": nccl}
         self._send(Message(replica.JOIN, {"host": host, "port": port, **options}))
-        options["device"] = str(self.ppo.device)
-        self.ppo.process_group = TorchProcessGroup(
+        options["device"] = str(self.inner.device)
+        self.inner.process_group = TorchProcessGroup(
             store, share.rank, share.size, host=host, **options
         )
         self._replies()
@@ -162,7 +164,7 @@ class ReplicatedPPO(PPOWrapper):
         """Play and learn once, in all replicas."""
         try:
             self._send(Message(replica.ITERATE, {"progress": progress}))
-            (report,) = self.ppo.iterate(progress)
+            (report,) = self.inner.iterate(progress)
             return [self._merged(report, self._replies())]
         except DivergedError:
             for other in self.others:
@@ -172,7 +174,7 @@ class ReplicatedPPO(PPOWrapper):
             self._broken = self._lost_reason() or str(wrong)
             self.abandon()
             raise LostError(
-                f"{self._broken}; the run has ended at update {self.ppo.updates} and is saved "
+                f"{self._broken}; the run has ended at update {self.inner.updates} and is saved "
                 "without its games: sparring resume continues it with new games"
             ) from None
 
@@ -192,18 +194,18 @@ class ReplicatedPPO(PPOWrapper):
 
     def _merged(self, report: Report, replies: Sequence[Message]) -> Report:
         finished = FinishedGames([] if report.episodes is None else [report.episodes])
-        counts = np.asarray(self.ppo.pool.counts(), np.int64).copy()
+        counts = np.asarray(self.inner.pool.counts(), np.int64).copy()
         for rank, reply in enumerate(replies, 1):
             counts += reply.arrays["counts"]
             ended = {name[4:]: array for name, array in reply.arrays.items() if name[:4] == "end."}
             if ended:
-                game = ended["game"] + np.int32(rank * self.ppo.pool.num_games)
+                game = ended["game"] + np.int32(rank * self.inner.pool.num_games)
                 finished.batches.append(Episodes(**{**ended, "game": game}))
         reports = [reply.payload for reply in replies]
         stats = {
             **report.stats,
             **finished.stats(),
-            **stat_metrics(self.ppo.rules.stats, counts.tolist()),
+            **stat_metrics(self.inner.rules.stats, counts.tolist()),
         }
         for name in replica.SUMMED:
             stats[name] += sum(other["stats"][name] for other in reports)
@@ -211,42 +213,41 @@ class ReplicatedPPO(PPOWrapper):
             name: getattr(report, name) + sum(int(other[name]) for other in reports)
             for name in COUNTS
         }
-        self.ppo.collector.finished = finished  # games of all replicas
-        return Report(stats, **totals, episodes=finished.episodes(), met=self.ppo.collector.met())
+        self.inner.collector.finished = finished  # games of all replicas
+        return Report(stats, **totals, episodes=finished.episodes(), met=self.inner.collector.met())
 
     # Changes during the run
 
     def apply_overrides(self, overrides: Overrides, member: int = 0) -> None:
         """Apply the changes of a phase in all replicas."""
-        self.ppo.apply_overrides(overrides)
+        self.inner.apply_overrides(overrides)
         if overrides.lineups is not None:
-            self.call(game_messages.lineups_message(overrides.lineups, self.ppo.pool.mixes, {}))
+            self.call(game_messages.lineups_message(overrides.lineups, self.inner.pool.mixes, {}))
         if overrides.flags:
             self.call(Message(game_messages.FLAGS, {"flags": dict(overrides.flags)}))
         if overrides.starts is not None:
-            self.call(game_messages.starts_message(self.ppo.rules, overrides.starts))
+            self.call(game_messages.starts_message(self.inner.rules, overrides.starts))
         if overrides.rewards is not None:
             weights = {part: list(each) for part, each in overrides.rewards.items()}
             self.call(Message(game_messages.REWARDS, {"rewards": weights}))
         if overrides.settings is not None:
-            settings = replica.plain_settings(overrides.settings)
-            self.call(Message(replica.SETTINGS, {"settings": settings}))
+            self.call(game_messages.settings_message(overrides.settings))
 
     def put(
         self, slot: int, weights: Mapping[str, Tensor], *, greedy: bool = False, member: int = 0
     ) -> None:
         """Put a frozen network into a slot, in all replicas."""
-        self.ppo.put(slot, weights, greedy=greedy)
+        self.inner.put(slot, weights, greedy=greedy)
         self.call(game_messages.weights_message(slot, weights, greedy=greedy))
 
     def set_mixes(self, mixes: Mixes, member: int = 0) -> None:
-        self.ppo.set_mixes(mixes)
+        self.inner.set_mixes(mixes)
         filled = [[name, list(players.items())] for name, players in mixes.items()]
         self.call(Message(replica.MIXES, {"filled": filled}))
 
     def seated(self, member: int = 0) -> npt.NDArray[np.int64]:
         """Count the seats that each policy id holds in the games of all replicas."""
-        seated = self.ppo.seated()
+        seated = self.inner.seated()
         for reply in self.call(Message(game_messages.SEATED)):
             seated = seated + reply.arrays["seated"]
         return seated
@@ -259,7 +260,7 @@ class ReplicatedPPO(PPOWrapper):
         If a replica has ended, its games are lost and an update may be unfinished: then no games
         are saved.
         """
-        saved, states = self.ppo.snapshot(), [replica.state_of(self.ppo)]
+        saved, states = self.inner.snapshot(), [replica.state_of(self.inner)]
         if not self._broken:
             states += map(replica.unpacked, self.call(Message(replica.STATE)))
         totals = {name: sum(int(state.meta[name]) for state in states) for name in COUNTS}
@@ -283,7 +284,7 @@ class ReplicatedPPO(PPOWrapper):
             )
         for rank, other in enumerate(self.others, 1):
             other.send(replica.packed(replica.RESTORE, replica_snapshot(snapshot, rank, counts)))
-        self.ppo.restore(replica_snapshot(snapshot, 0, counts))
+        self.inner.restore(replica_snapshot(snapshot, 0, counts))
         self._replies()
 
 

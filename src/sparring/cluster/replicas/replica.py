@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparring.learn.ppo import PPO
 
 JOIN, ITERATE, STATE, RESTORE = "join", "iterate", "state", "restore"
-SETTINGS, MIXES = "settings", "mixes"
+MIXES = "mixes"
 """Messages to replicas, besides those of `game_messages`."""
 SUMMED = ("learning/samples", "learning/decisions", "charts/forced")
 """Metrics that are summed over all replicas; losses and means are those of all already."""
@@ -98,8 +98,8 @@ class Replica:
             return packed(STATE, snapshots.state_of(learner) if self.fused else state_of(learner))
         elif message.name == RESTORE:
             learner.restore(unpacked(message))
-        elif message.name == SETTINGS:
-            learner.apply_overrides(Overrides(settings=read_settings(payload["settings"])))
+        elif message.name == game_messages.SETTINGS:
+            learner.apply_overrides(Overrides(settings=game_messages.read_settings(message)))
         elif message.name == MIXES:
             mixes = {name: dict(map(tuple, players)) for name, players in payload["filled"]}
             learner.set_mixes(mixes)
@@ -128,22 +128,6 @@ class Replica:
 
 
 # Contents of messages
-
-
-def plain_settings(settings: Any) -> dict[str, Any]:
-    """The settings of PPO as JSON values."""
-    from sparring.training.planning.settings import as_plain
-
-    plain: dict[str, Any] = as_plain(asdict(settings))
-    return plain
-
-
-def read_settings(plain: Mapping[str, Any]) -> Any:
-    """Read `plain_settings`."""
-    from sparring.config import PPOConfig
-    from sparring.training.planning.settings import merged
-
-    return merged(PPOConfig(), plain, "the run's settings")
 
 
 def report_message(learner: PPO, report: Report) -> Message:

@@ -95,12 +95,17 @@ def gather(
         while len(found) < len(shares):
             try:
                 end, _ = server.accept()
-                end.settimeout(MEETING_S)
-                hello = receive(Channel(end)).payload
-            except (TimeoutError, OSError, SparringError):
+            except TimeoutError:
                 raise LostError("torchrun: not all of its processes have come") from None
-            if secrets.compare_digest(str(hello.get("token")), token):
+            end.settimeout(MEETING_S)
+            try:
+                hello = receive(Channel(end)).payload
+            except (OSError, SparringError):
+                hello = {}
+            if secrets.compare_digest(str(hello.get("token", "")), token):
                 found[int(hello["rank"])] = end
+            else:
+                end.close()  # of somebody else
     return [TorchrunReplica(found[one.rank], settings, one, timeout_s) for one in shares]
 
 

@@ -50,6 +50,19 @@ def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:
     return WorkerPool(config.game, games, workers=workers, **room, **asdict(config.env))
 
 
+def check_vector(config: TrainConfig, typed: str, count: int) -> None:
+    """Refuse a vector of environments that is not the share of each of several processes.
+
+    typed: the setting with the number of processes.
+    """
+    vector = env_info(config.game).games if by_factory(config) else 0
+    if vector not in (0, config.collect.games // count):
+        raise ConfigError(
+            f"{typed}: {config.game} makes a vector of {vector} envs, the games of one "
+            f"process; set collect.games {vector * count}"
+        )
+
+
 def one_game(config: TrainConfig) -> GamePool:
     """A single environment to look at, where its games are played by others or not at all."""
     memory = memory_bytes_of(env_info(config.game).rules, config.net)

@@ -46,6 +46,7 @@ from sparring.training.planning.curricula import (
 )
 from sparring.training.planning.custom import (
     by_factory,
+    check_vector,
     custom_pool,
     is_perceptron,
     one_game,
@@ -141,8 +142,12 @@ def decide(
     first = first_overrides(played_by, curricula)
     games = None
     if own:
-        games = pool or (one_game(config) if elsewhere else custom_pool(config, first_game))
-        check_games(config, games, curriculum, elsewhere=elsewhere)
+        if config.replicas > 1:
+            check_vector(config, f"replicas {config.replicas}", config.replicas)
+        games_each = max(config.collect.games // config.replicas, 1)
+        mine = replace(config, collect=replace(config.collect, games=games_each))
+        games = pool or (one_game(config) if elsewhere else custom_pool(mine, first_game))
+        check_games(mine, games, curriculum, elsewhere=elsewhere)
     plan = Plan(
         rules=rules,
         participants=participants,
@@ -247,7 +252,8 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
 
 
 def check_named(config: TrainConfig, pool: GamePool | None) -> None:
-    processes = {"actors": config.actors, "cluster": config.cluster}
+    replicas = config.replicas * (config.replicas > 1)
+    processes = {"actors": config.actors, "replicas": replicas, "cluster": config.cluster}
     if config.workers != "0":
         processes["workers"] = config.workers
     for name, value in processes.items():

@@ -17,7 +17,15 @@ from sparring.capabilities.refusals import (
     shown,
 )
 from sparring.capabilities.table import FEATURES, OF_WORLDS, UNHEARD
-from sparring.config import GumbelConfig, HeadsConfig, NetConfig, PPOConfig, SACConfig, TrainConfig
+from sparring.config import (
+    DistributedConfig,
+    GumbelConfig,
+    HeadsConfig,
+    NetConfig,
+    PPOConfig,
+    SACConfig,
+    TrainConfig,
+)
 from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
@@ -216,6 +224,9 @@ def of_place(
         "own environment": rules.name if is_custom(rules) else "",
         "own learner": f"algo {config.algo}" if is_factory(config.algo) else "",
     }
+    for name in ("rho_clip", "c_clip"):
+        if (given := getattr(config.distributed, name)) != getattr(DistributedConfig, name):
+            asked["late decisions"] = f"distributed.{name} {given:g}"
     del asked[TOGETHER[not config.league.shared]]
     for name, typed in asked.items():
         if typed:
