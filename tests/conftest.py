@@ -42,6 +42,26 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before anything loads torch
 gc.disable()  # until all tests are collected: what they are made of stays
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test marked `few`, that many sets of parameters are quick, spread over all; others slow.
+
+    One that is named alone on the command line is the only one of its function, so it is quick.
+    """
+    functions: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and isinstance(item, pytest.Function):
+            functions.setdefault((item.path, item.originalname), []).append(item)
+    for found in functions.values():
+        marker = found[0].get_closest_marker("few")
+        assert marker is not None
+        (count,) = marker.args
+        quick = {at * (len(found) - 1) // max(1, count - 1) for at in range(count)}
+        for at, item in enumerate(found):
+            if at not in quick:
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Take what was loaded for all tests out of what each collection of garbage looks at."""
     gc.freeze()

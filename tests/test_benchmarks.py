@@ -153,6 +153,7 @@ def test_bench_train_prints_a_table(capsys: pytest.CaptureFixture[str]) -> None:
         assert any(line.startswith(start) for line in lines), start
 
 
+@pytest.mark.slow
 def test_bench_train_measures_a_residual_net(capsys: pytest.CaptureFixture[str]) -> None:
     small = SMALL.replace("--hidden 16", "--channels 8 --blocks 1 --set max_plies=30")
     assert main(f"bench train shogi {small} --opponents self=1".split()) == 0

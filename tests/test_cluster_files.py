@@ -54,7 +54,10 @@ def test_the_files_fit(check: ModuleType, capsys: pytest.CaptureFixture[str]) ->
         ("rayjob.yaml", "kind: RayJob", "kind: Job", "kind RayJob or RayCluster"),
         ("rayjob.yaml", "  name: sparring", "  name: [", "while parsing"),
         ("rayjob.yaml", "--actors", "--actor", "train has no option --actor; did you mean"),
+        ("rayjob.yaml", "kind: RayJob", "kind: [RayJob]", "kind RayJob or RayCluster"),
+        ("rayjob.yaml", "\nspec:", "\nmetadata:", "spec is missing"),
         ("processes.sh", "sparring train", "sparring trian", "is none of sparring train, resume"),
+        ("processes.sh", "--replicas 4 ", "\\\n  --replica 4 ", "train has no option --replica;"),
     ],
 )
 def test_a_slip_is_refused_in_a_line(

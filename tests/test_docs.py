@@ -39,7 +39,12 @@ def blocks(page: Path, language: str) -> list[tuple[int, str, str]]:
 
 
 SNIPPETS = [
-    pytest.param(code, shown, id=f"{page.relative_to(ROOT)}:{line}")
+    pytest.param(
+        code,
+        shown,
+        id=f"{page.relative_to(ROOT)}:{line}",
+        marks=[pytest.mark.slow] * (page.name == "search.md" and "train" in code),
+    )
     for page in PAGES
     for line, code, shown in blocks(page, "python")
 ]

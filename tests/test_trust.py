@@ -187,6 +187,7 @@ def test_every_command_is_tried() -> None:
     assert {command.name for command in COMMANDS} == {*COMMAND_LINES, *NO_FILES, *served}
 
 
+@pytest.mark.few(8)
 @pytest.mark.filterwarnings("ignore:load average")
 @pytest.mark.parametrize("command", COMMAND_LINES)
 def test_a_command_runs_no_code_of_a_file(

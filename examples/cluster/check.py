@@ -70,11 +70,12 @@ def check(path: Path) -> list[str]:
     """Return the commands that a job file starts; raise for what is wrong with it."""
     kinds = {".slurm": slurm, ".sh": shell, ".sub": condor, ".yaml": kuberay, ".yml": kuberay}
     if path.suffix not in kinds:
-        raise ConfigError(f"{path.name}: give a file that ends in {', '.join(kinds)}")
+        raise ConfigError(f"{path}: give a file that ends in {', '.join(kinds)}")
     try:
         text = path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise ConfigError(f"cannot read {path}: {why}") from None
     commands = list(kinds[path.suffix](path, text))
     ours = [command for command in commands if re.search(r"\bsparring\b", command)]
     if not ours:
@@ -109,7 +110,7 @@ def shell(path: Path, text: str) -> Iterator[str]:
     if read.returncode:
         first = (read.stderr.splitlines() or ["bash cannot read it"])[0]
         raise ConfigError(f"{path.name}: {first}")
-    for line in text.splitlines():
+    for line in text.replace("\\\n", " ").splitlines():
         if re.match(r"\s*(exec\s+)?(sparring|srun|ray)\b", line):
             yield line.strip().removesuffix("&").strip()
 
@@ -152,11 +153,15 @@ def kuberay(path: Path, text: str) -> Iterator[str]:
     except yaml.YAMLError as error:
         raise ConfigError(f"{path.name}: {' '.join(str(error).split())}") from None
     for given in documents:
-        kind = given.get("kind") if isinstance(given, dict) else None
+        kind = str(given.get("kind")) if isinstance(given, dict) else ""
         if kind not in SPECS or given.get("apiVersion") != "ray.io/v1":
             raise ConfigError(f"{path.name}: need apiVersion ray.io/v1, kind RayJob or RayCluster")
         wanted = {"apiVersion": str, "kind": str, "metadata": None, "spec": SPECS[kind]}
         check_fields(f"{path.name}:", given, wanted)
+        if "spec" not in given:
+            raise ConfigError(f"{path.name}: spec is missing")
+        if kind == "RayJob" and "rayClusterSpec" not in given["spec"]:
+            raise ConfigError(f"{path.name}: spec.rayClusterSpec is missing")
         cluster = given["spec"].get("rayClusterSpec", given["spec"])
         if cluster.get("authOptions", {}).get("mode") != "token":
             raise ConfigError(
@@ -192,7 +197,10 @@ def check_fields(where: str, given: Any, wanted: Any) -> None:
 
 def check_command(path: Path, command: str) -> None:
     """Refuse commands and options of sparring that do not exist."""
-    words = shlex.split(command)
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConfigError(f"{path.name}: {command!r}: {str(error).lower()}") from None
     words = words[words.index("sparring") + 1 :] if "sparring" in words else words
     if not words or words[0] not in CONFIGS:
         raise ConfigError(f"{path.name}: {command!r} is none of sparring {', '.join(CONFIGS)}")

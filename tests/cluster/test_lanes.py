@@ -70,6 +70,7 @@ MEMORIES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "game",
     [

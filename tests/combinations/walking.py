@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from combinations.cells import LIKE_ANOTHER, Cell, pairs, settings_words, singles
@@ -82,7 +82,29 @@ def values_of(cell: Cell) -> list[Value]:
 def covering(record: Record, device: str) -> list[Cell]:
     """Few cells that run and have every pair of values that any such cell with one feature has."""
     cells = [cell for cell in singles(device) if record.of(cell).state in ACCEPTED]
-    wanted = [set(combinations(values_of(cell), 2)) for cell in cells]
+    return few(cells, [set(combinations(values_of(cell), 2)) for cell in cells])
+
+
+def covering_learners(record: Record, device: str) -> list[Cell]:
+    """Few cells that run: every learner with every place, network and feature that it runs with."""
+    cells = [cell for cell in singles(device) if record.of(cell).state in ACCEPTED]
+    pairs = ((cell, values_of(cell)) for cell in cells)
+    return few(cells, [{(first, one) for one in rest} for _, (first, *rest) in pairs])
+
+
+def telling(record: Record, device: str) -> list[Cell]:
+    """Few of those that are decisive, with every pair of values that is accepted, or refused.
+
+    They have one feature or none.
+    """
+    cells = [cell for cell in decisive(record, device) if len(cell.features) < 2]
+    values = ((len(values_of(cell)), str(record.of(cell).state in ACCEPTED)) for cell in cells)
+    axes = [[*values_of(cell), accepted] for cell, accepted in zip(cells, values, strict=True)]
+    return few(cells, [set(combinations(one, 2)) for one in axes])
+
+
+def few(cells: Sequence[Cell], wanted: Sequence[set[tuple[Value, Value]]]) -> list[Cell]:
+    """Few cells that together have what all have. wanted: of each."""
     left = set().union(*wanted)
     chosen = []
     waiting = [(-len(own), at) for at, own in enumerate(wanted)]

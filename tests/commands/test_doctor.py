@@ -33,6 +33,7 @@ def test_doctor_reports_every_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert report["healthy"] is True
 
 
+@pytest.mark.slow
 def test_doctor_survives_without_torch(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,10 +43,17 @@ def saved_policy(folder: Path, game: str = "skull_king", **net: Any) -> Path:
 @pytest.mark.parametrize(
     ("game", "net"),
     [
-        ("tic_tac_toe", {"shared": False, "norm": True}),
         ("skull_king", {"hidden": (24,)}),  # a network for every role
-        ("shogi", {"kind": "residual", "channels": 8, "blocks": 2}),
+        pytest.param(
+            "connect_four",
+            {"kind": "residual", "channels": 8, "blocks": 1},
+            marks=pytest.mark.slow,
+        ),
         # The exporter takes seconds for what is many small steps.
+        pytest.param("tic_tac_toe", {"shared": False, "norm": True}, marks=pytest.mark.slow),
+        pytest.param(
+            "shogi", {"kind": "residual", "channels": 8, "blocks": 2}, marks=pytest.mark.slow
+        ),
         pytest.param("kuhhandel", {"kind": "attention", "token_width": 16}, marks=pytest.mark.slow),
         pytest.param(
             "skull_king", {"kind": "attention", "token_width": 16}, marks=pytest.mark.slow

@@ -59,6 +59,7 @@ class Terminal(io.StringIO):
         return True
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 @pytest.mark.parametrize("words", ["games", "games skull_king"])
 def test_tables_fit_the_terminal(width: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from sparring.config.synonyms import SYNONYMS, setting_named
 ALGORITHMS = "ppo, dqn, qrdqn, sac, redq, td3 or gumbel"
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -132,6 +132,7 @@ def test_what_chooses_presets_is_read_as_the_parser_reads_it(line: str) -> None:
     assert fast.hierarchy.on == slow.hierarchy.on
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "switch",
     ["eval.off", "hierarchy.on", "hindsight.on", "distributed.trusted_network"],

@@ -53,13 +53,18 @@ def test_a_whole_game_of_tic_tac_toe(play: Any) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        "",
         "--seat 2 --against bot:captain,rule_easy,random",
-        "--set num_players=2",
-        "--set num_players=2 --set ghost=0 --set open_bids=1",
-        "--set num_players=6 --set abilities=1 --set scoring=RASCAL --set cannonball=1",
         "--set num_players=3 --set abilities=1 --set rounds=6,7 --set skip_forced=1",
         "--set deck=CLASSIC66 --set rounds=10",
+        *(
+            pytest.param(flags, marks=pytest.mark.slow)
+            for flags in (
+                "",
+                "--set num_players=2",
+                "--set num_players=2 --set ghost=0 --set open_bids=1",
+                "--set num_players=6 --set abilities=1 --set scoring=RASCAL --set cannonball=1",
+            )
+        ),
     ],
 )
 def test_a_whole_game_of_skull_king(play: Any, flags: str) -> None:

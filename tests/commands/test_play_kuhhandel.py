@@ -41,10 +41,16 @@ def answer(session: PlaySession, rng: random.Random) -> str:
     "flags",
     [
         "",
-        "--seat 2 --against dealer,random",
+        pytest.param("--seat 2 --against dealer,random", marks=pytest.mark.slow),
         "--set num_players=5 --set bluff=FORBID --set pay_mode=AUTO --set skip_forced=1",
-        "--set num_players=4 --set bluff=CAP --set auto_forced=0 --set zeros_return=1",
-        "--set auto_forced=0 --set skip_forced=1 --set empty_offer=1 --set tie_money=TAKE_BACK",
+        *(
+            pytest.param(flags, marks=pytest.mark.slow)
+            for flags in (
+                "--set num_players=4 --set bluff=CAP --set auto_forced=0 --set zeros_return=1",
+                "--set auto_forced=0 --set skip_forced=1 --set empty_offer=1 "
+                "--set tie_money=TAKE_BACK",
+            )
+        ),
     ],
 )
 def test_a_whole_game(play: Any, monkeypatch: pytest.MonkeyPatch, flags: str) -> None:

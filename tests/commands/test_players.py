@@ -54,6 +54,7 @@ QUESTIONS = (
 )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("command", QUESTIONS)
 def test_every_command_guesses_which_run_was_meant(
     command: str, capsys: pytest.CaptureFixture[str]

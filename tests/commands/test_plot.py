@@ -113,7 +113,9 @@ def test_an_empty_run_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["plot", str(run.path)]) == 0
 
 
-@pytest.mark.parametrize("updates", [1, 2, 7])
+@pytest.mark.parametrize(
+    "updates", [1, *(pytest.param(count, marks=pytest.mark.slow) for count in (2, 7))]
+)
 def test_few_or_broken_numbers_are_drawn(tmp_path: Path, updates: int) -> None:
     more = {
         "losses/value_loss": math.nan,
@@ -132,7 +134,15 @@ def test_few_or_broken_numbers_are_drawn(tmp_path: Path, updates: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "3", '{"cpu": 1}', '{"cpu": "a", "cores": 2}', "[" * 100_000, "{"]
+    "text",
+    [
+        '{"cpu": 1}',
+        "[" * 100_000,
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in ("[]", "3", '{"cpu": "a", "cores": 2}', "{")
+        ),
+    ],
 )
 def test_what_the_machine_was_may_be_unknown(text: str, tmp_path: Path) -> None:
     path = make_known_run(tmp_path, "mine", {10: 0.6})
@@ -140,7 +150,14 @@ def test_what_the_machine_was_may_be_unknown(text: str, tmp_path: Path) -> None:
     assert all(file.is_file() for file in plot_run(path))
 
 
-@pytest.mark.parametrize("at", ["5", None, [], 10**400, float("nan")])
+@pytest.mark.parametrize(
+    "at",
+    [
+        "5",
+        float("nan"),
+        *(pytest.param(at, marks=pytest.mark.slow) for at in (None, [], 10**400)),
+    ],
+)
 def test_a_phase_that_began_nowhere_has_no_mark(at: Any, tmp_path: Path) -> None:
     path = make_known_run(tmp_path, "mine", {10: 0.6})
     event = {"event": "phase", "phase": 1, "name": "first", "seconds": at}
@@ -165,6 +182,19 @@ def test_json_and_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         plot_run(run.path, tmp_path / "file")
 
 
+def test_out_names_a_file_of_a_kind_that_there_is(
+    several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(several.parent)
+    assert main(["plot", "try-one", "--out", "new/one.svg"]) == 0
+    assert Path("new/one.svg").read_text().startswith("<?xml")
+    assert "curves: new/one.svg\n" in capsys.readouterr().out
+    assert main(["plot", "try-one", "--out", "one.jpg"]) == 2
+    assert "--out one.jpg has to end in .png, .svg, .pdf or .html" in capsys.readouterr().err
+    assert not Path("one.jpg").exists()
+
+
+@pytest.mark.slow
 def test_out_may_name_the_file(
     several: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,6 +301,7 @@ def test_several_runs_share_a_picture(
     assert "previous best" not in page.read_text()
 
 
+@pytest.mark.slow
 def test_an_evaluation_lies_where_its_checkpoint_was_made(several: Path, tmp_path: Path) -> None:
     """Its answer comes later; curves by minutes must not show strength as later than it was."""
     for by, places in (("minutes", [2, 8]), ("updates", [2, 8]), ("decisions", [2000, 8000])):

@@ -44,7 +44,7 @@ def test_a_policy_plays_the_best_bot_unless_told(
     assert swapped["game"] == "laser_hockey"
 
 
-@pytest.mark.parametrize("game", ["skull_king", "kuhhandel"])
+@pytest.mark.parametrize("game", ["skull_king", pytest.param("kuhhandel", marks=pytest.mark.slow)])
 def test_the_newest_run_is_drawn_right_after_training(
     game: str,
     tmp_path: Path,

@@ -49,6 +49,7 @@ def test_from_training_to_a_file_that_plays(
     np.testing.assert_allclose(policy.act(obs, mask, greedy=True), best, atol=1e-5)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("words", "says"),
     [

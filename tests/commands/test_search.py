@@ -107,6 +107,7 @@ def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
     assert "against deck@level2" in typed("play deck --level 2 --seed 1", "q\n")
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -15,7 +15,14 @@ from sparring.cli import main
 from sparring.games import shogi
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "shift_jis", "utf-8"])
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        "ascii",
+        "shift_jis",
+        *(pytest.param(encoding, marks=pytest.mark.slow) for encoding in ("latin-1", "utf-8")),
+    ],
+)
 def test_the_command_plays_over_its_streams(encoding: str) -> None:
     before = "usi\nisready\n名人\n".encode() + b"\xff\xfe\n"
     after = b"usinewgame\nposition startpos\ngo byoyomi 100\nquit\nusi\n\xff\n"

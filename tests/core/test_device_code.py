@@ -100,6 +100,7 @@ def test_programs_are_compiled_side_by_side_and_told_of(
     assert said.out == ""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("game", GAMES)
 def test_a_pool_compiles(game: str) -> None:
     code = pool_code(game, 0)
@@ -128,6 +129,7 @@ def test_searches_compile(game: str) -> None:
         assert kernel in code
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("game", [name for name in GAMES if Rules(name).hides])
 def test_worlds_compile(game: str) -> None:
     assert b"draw_worlds" in ptx(worlds.SOURCE.format(name=game), {}, exact=True)
@@ -159,6 +161,7 @@ def test_the_learner_is_assembled() -> None:
     assert b".text.adam" in code
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize(("game", "memory"), [("skull_king", 0), ("duel", 32), ("shogi", 0)])
 def test_a_network_compiles_without_the_learner(game: str, memory: int, bf16: bool) -> None:

@@ -51,6 +51,7 @@ def test_without_matplotlib_the_error_says_what_to_do(
         render(ChartPage("run", (), ()), suffix)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("suffix", "start"),
     [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF"), (".html", b"<!doctype html>")],

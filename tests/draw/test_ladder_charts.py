@@ -42,6 +42,7 @@ def test_equals_are_white_and_colors_grow_with_the_distance(parity: float) -> No
     assert blue[2] < 120
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("players", [2, 15, 30, 41])
 def test_a_cell_has_the_color_of_its_share(players: int) -> None:
     share = np.full((players, players), np.nan)

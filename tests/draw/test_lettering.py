@@ -92,6 +92,7 @@ def test_names_that_would_become_the_same_stay_apart() -> None:
     assert short_names([one, one, "ab2"]) == ("ppo 214501", "ppo 214501", "ab2")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("game", "flags"), TABLES, ids=str)
 def test_no_text_lies_on_another_or_beyond_the_edge(game: str, flags: dict[str, Any]) -> None:
     episode = played(game, flags, wins=98)

@@ -94,7 +94,16 @@ def test_a_game_is_the_one_that_is_played_by_hand(game: str, flags: dict[str, An
     assert cut or "max_decisions" not in flags
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode), ids=lambda mode: mode.value)
+@pytest.mark.few(6)
+@pytest.mark.parametrize(
+    "mode",
+    [
+        AutoresetMode.DISABLED,
+        AutoresetMode.SAME_STEP,
+        pytest.param(AutoresetMode.NEXT_STEP, marks=pytest.mark.slow),
+    ],
+    ids=lambda mode: mode.value,
+)
 @each_game
 def test_many_games_are_the_single_ones(
     game: str, flags: dict[str, Any], mode: AutoresetMode

@@ -78,6 +78,7 @@ def test_many_games_are_made_by_name(game: str) -> None:
     assert sync.reset(seed=1)[0].shape[0] == 2
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("game", GAMES)
 def test_a_rendered_game_is_the_one_that_is_played(game: str) -> None:
     """The text shows the position, also the last one, though the pool has begun the next game."""

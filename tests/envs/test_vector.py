@@ -74,6 +74,7 @@ def test_all_modes_tell_the_same_story(game: str) -> None:
         assert sum(step[3] or step[4] for step in part) >= 1, "no game ended"
 
 
+@pytest.mark.few(5)
 @each_mode
 @each_game
 def test_equals_gymnasium_own_batching(game: str, mode: AutoresetMode) -> None:

@@ -11,11 +11,11 @@ from fuzz.running import Case, run_cases
 pytest.importorskip("httpx", reason="starlette's test client needs httpx: pip install httpx")
 
 FEW = {
-    **dict.fromkeys(("replay", "kif", "csa", "curriculum", "curriculum_json"), 3),
+    **dict.fromkeys(("replay", "kif", "csa", "curriculum", "curriculum_json"), 2),
     **dict.fromkeys(("usi", "sweep", "sweep_trials", "sweep_confirm", "sweep_options"), 2),
-    **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 8),
-    **dict.fromkeys(("config", "opponents", "curriculum_hockey", "bench_file", "act"), 8),
-    "bench_record": 10,
+    **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 3),
+    **dict.fromkeys(("config", "opponents", "curriculum_hockey", "bench_file", "act"), 3),
+    "bench_record": 4,
     **dict.fromkeys(("run_config", "listed_config", "results", "events", "network"), 2),
     **dict.fromkeys(("machine", "metrics", "curves", "league"), 2),
 }

@@ -143,7 +143,9 @@ def last_trick(seed: int) -> State:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))]
+)
 @pytest.mark.parametrize("spread", [0.0, 1.5])
 def test_deals_are_as_likely_as_their_weights(seed: int, spread: float) -> None:
     """All 360 deals of six cards, by the product of their weights; without a belief, all alike."""
@@ -197,6 +199,7 @@ def exact_shares(table: npt.NDArray[np.float64], sizes: list[int]) -> npt.NDArra
     return shares / shares.sum(-1, keepdims=True)
 
 
+@pytest.mark.slow
 def test_a_long_deal_comes_near_its_weights() -> None:
     """Some sixty unseen cards cannot be enumerated as deals, but where each of them lies."""
     rules = Rules("skull_king", {"rounds": [8]})
@@ -217,6 +220,7 @@ def test_a_long_deal_comes_near_its_weights() -> None:
     assert np.abs(shares - wanted[:, :3]).max() < 0.02
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_counts_of_money_are_as_likely_as_their_weights(spread: float) -> None:
     """Every way in which two seats may share the unknown notes, by the product of the weights.

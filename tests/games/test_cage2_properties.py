@@ -267,6 +267,7 @@ def test_a_misspelled_action_is_corrected() -> None:
         action_id("Restor User1")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "config",
     [

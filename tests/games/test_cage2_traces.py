@@ -102,6 +102,7 @@ def replay(state: sparring.State, episode: tuple[Step, ...]) -> Iterator[tuple[i
         yield number, shown(state), recorded(step)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", vectors.NAMES)
 def test_a_recorded_episode_comes_out_the_same(name: str, every: int) -> None:
@@ -118,6 +119,7 @@ def test_a_recorded_episode_comes_out_the_same(name: str, every: int) -> None:
         assert state.scores[0] == pytest.approx(total / 10)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "off"),
     [

@@ -26,7 +26,10 @@ def check_same(state: State, board: Board) -> None:
         assert features[len(expected)] == (not state.over and board.mover == seat)
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize(
+    "seed",
+    [*range(25), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(25, 100))],
+)
 def test_games_are_those_of_the_plain_rules(seed: int) -> None:
     rng, state, board = random.Random(seed), new_state(RULES, seed=seed), Board()
     while not state.over:
@@ -66,7 +69,14 @@ def test_bots_win_and_block(moves: str, answer: str, bot: str) -> None:
     assert "abcdefg"[state.ask(bot)] in answer
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(
+    "seed",
+    [
+        7,
+        11,
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12) if seed not in (7, 11)),
+    ],
+)
 def test_alpha_beta_chooses_a_best_move_of_plain_minimax(seed: int) -> None:
     rng, state, board = random.Random(seed), new_state(RULES, seed=seed), Board()
     for _ in range(rng.randrange(4, 24)):

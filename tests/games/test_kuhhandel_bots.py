@@ -101,6 +101,7 @@ def auction(seed: int, players: int = 3) -> sparring.State:
     return state
 
 
+@pytest.mark.slow
 def test_thrifty_bids_small() -> None:
     found = Counter(whole_bid(auction(seed), "thrifty") for seed in range(SAMPLES))
     own = pile_value(RICH)
@@ -125,7 +126,7 @@ def test_thrifty_prefers_what_comes_first() -> None:
     assert {state.ask("thrifty") for _ in range(50)} == {0}
 
 
-@pytest.mark.parametrize("players", [3, 4])
+@pytest.mark.parametrize("players", [4, pytest.param(3, marks=pytest.mark.slow)])
 def test_dealer_bids_as_described(players: int) -> None:
     found = Counter(whole_bid(auction(seed, players), "dealer") for seed in range(2 * SAMPLES))
     at = read(auction(0, players))
@@ -147,8 +148,8 @@ def test_dealer_bids_as_described(players: int) -> None:
     assert len(found) > 10
 
 
-@pytest.mark.parametrize("players", [3, 4])
-@pytest.mark.parametrize("value", ["goose", "sheep"])
+@pytest.mark.parametrize("players", [4, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("value", ["goose", pytest.param("sheep", marks=pytest.mark.slow)])
 def test_dealer_offers_as_described(players: int, value: str) -> None:
     farms: list[dict[str, int]] = [{value: 1, "cat": 4}, {value: 2}, {}, {}][:players]
 

@@ -170,6 +170,7 @@ def test_players_know_what_they_saw_and_no_more(config: dict[str, Any], seed: in
                 assert min(minus(hand, observer.known[seat])) >= 0
 
 
+@pytest.mark.slow
 @FEW
 @given(flags, seeds)
 def test_bids_payments_and_trades(config: dict[str, Any], seed: int) -> None:
@@ -289,6 +290,7 @@ def test_seats_are_alike(config: dict[str, Any], seed: int, by: int, history: in
             break
 
 
+@pytest.mark.slow
 @FEW
 @given(flags, seeds, st.sampled_from(["RANK", "WIN", "SCORE_ZS", "POTENTIAL", "SEED"]))
 def test_skipping_forced_decisions_pays_the_same(
@@ -349,9 +351,12 @@ def test_a_pass_that_had_to_be_looks_like_any_other() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"num_players": 4, "bluff": "CAP", "auto_forced": 0, "history": 1, "reward": "SEED"},
-        {"num_players": 5, "bluff": "FORBID", "skip_forced": 1, "max_decisions": 300},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param(
+            {"num_players": 5, "bluff": "FORBID", "skip_forced": 1, "max_decisions": 300},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_conformance(config: dict[str, Any]) -> None:

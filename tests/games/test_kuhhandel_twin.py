@@ -187,6 +187,7 @@ def test_random_games_equal_the_twin(block: int) -> None:
         play_both(number)
 
 
+@pytest.mark.slow
 def test_bots_go_on_from_what_others_began() -> None:
     play_both(500, mixed=True)
 

@@ -34,9 +34,12 @@ def positions(config: dict[str, Any], seeds: range) -> list[State]:
 @pytest.mark.parametrize(
     "config",
     [
-        {},
         {"num_players": 4, "bluff": "CAP", "auto_forced": 0},
-        {"num_players": 5, "bluff": "FORBID", "open_pay": 1, "empty_offer": 1},
+        pytest.param({}, marks=pytest.mark.slow),
+        pytest.param(
+            {"num_players": 5, "bluff": "FORBID", "open_pay": 1, "empty_offer": 1},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_view_does_not_depend_on_what_is_hidden(config: dict[str, Any]) -> None:

@@ -71,6 +71,7 @@ def final_errors(kind: str) -> np.ndarray:
     return np.array(errors)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["turn", "flip"])
 def test_both_players_and_both_hands_are_alike(kind: str) -> None:
     errors = final_errors(kind)

@@ -72,7 +72,8 @@ def deviations(pairing: str, profile: str, matches: int) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("profile", ["EXACT", "FAST"])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("profile", ["EXACT", pytest.param("FAST", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "pairing", ["normal strong-strong", "defense weak-zero", "nokeep strong-weak"]
 )

@@ -218,6 +218,7 @@ STEPS, TOLERANCE = 5, 1e-4
 """Meters, radians and meters per second, behind so many steps."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("game", "config"), HOCKEY)
 def test_laser_hockey_is_the_same_in_a_mirror(game: str, config: dict[str, Any]) -> None:
     """What is seen, paid and ended agrees up to rounding.

@@ -51,15 +51,16 @@ def run_cases(game: str, first: int, count: int) -> None:
     assert "refused" in told, f"{game}: nothing was refused in {count} cases: {told}"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("game", GAMES)
 def test_mutated_states_are_refused_or_can_be_played(game: str) -> None:
-    run_cases(game, 0, 60)
+    run_cases(game, 0, 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_many_mutated_states_are_refused_or_can_be_played(game: str) -> None:
-    run_cases(game, 60, 2000)
+    run_cases(game, 20, 2000)
 
 
 @pytest.mark.parametrize("game", GAMES)

@@ -114,6 +114,7 @@ def random_record(start: str, seed: int, plies: int = 150) -> GameRecord:
     return record_game(moves, start=start, black="Ayumu", white="歩")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("start", STARTS)
 @pytest.mark.parametrize("seed", range(3))
 def test_games_survive_every_format(start: str, seed: int) -> None:
@@ -391,6 +392,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.csa", "old.csa"]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "module",
     ["csa", "kif", "kif_reader", "records", "line", "protocol", "kanji", "picture", "terminal"],

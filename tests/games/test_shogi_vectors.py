@@ -88,7 +88,16 @@ def test_the_46_planes() -> None:
         assert f"{zlib.crc32(planes.tobytes()):08x}" == vector["c46_crc"]
 
 
-@pytest.mark.parametrize("policy", ["uniform", "sharp", "shuffle", "checker", "entering"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        "entering",
+        *(
+            pytest.param(p, marks=pytest.mark.slow)
+            for p in ("uniform", "sharp", "shuffle", "checker")
+        ),
+    ],
+)
 def test_recorded_games(policy: str) -> None:
     games = [game for game in data()["games"] if game["policy"] == policy]
     assert games

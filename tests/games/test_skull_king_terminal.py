@@ -35,9 +35,9 @@ def random_games(config: dict[str, Any], seeds: range) -> Any:
 @pytest.mark.parametrize(
     "config",
     [
-        {"rounds": [4, 6, 3]},
         {"num_players": 2, "rounds": [5, 7]},
-        {"num_players": 7, "abilities": 1, "rounds": [8]},
+        pytest.param({"rounds": [4, 6, 3]}, marks=pytest.mark.slow),
+        pytest.param({"num_players": 7, "abilities": 1, "rounds": [8]}, marks=pytest.mark.slow),
     ],
 )
 def test_the_story_of_the_tricks_is_true(config: dict[str, Any]) -> None:
@@ -62,6 +62,7 @@ def test_the_story_of_the_tricks_is_true(config: dict[str, Any]) -> None:
             told, destroyed = {}, 0
 
 
+@pytest.mark.slow
 def test_the_story_keeps_secrets() -> None:
     """What a person reads does not depend on what that seat cannot know."""
     config = {"num_players": 5, "abilities": 1, "scoring": "RASCAL", "cannonball": 1}

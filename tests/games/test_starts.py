@@ -135,6 +135,7 @@ def test_our_own_file_has_states_and_moves(tmp_path: Path) -> None:
     assert [start.weight for start in starts] == [0.25, 0.25, 0.5]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("game", ["tic_tac_toe", "laser_hockey_discrete", "skull_king"])
 def test_random_openings_are_positions_after_up_to_so_many_moves(game: str) -> None:
     rules = Rules(game)

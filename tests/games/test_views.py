@@ -37,16 +37,19 @@ def positions(config: dict[str, Any], seeds: range) -> list[State]:
 @pytest.mark.parametrize(
     "config",
     [
-        {"rounds": [1, 4, 7]},
         {"num_players": 2, "rounds": [3, 6]},
         {"num_players": 3, "open_bids": 1, "rounds": [5]},
-        {
-            "num_players": 6,
-            "abilities": 1,
-            "scoring": "RASCAL",
-            "cannonball": 1,
-            "rounds": [4, 8],
-        },
+        pytest.param({"rounds": [1, 4, 7]}, marks=pytest.mark.slow),
+        pytest.param(
+            {
+                "num_players": 6,
+                "abilities": 1,
+                "scoring": "RASCAL",
+                "cannonball": 1,
+                "rounds": [4, 8],
+            },
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_view_does_not_depend_on_what_is_hidden(config: dict[str, Any]) -> None:

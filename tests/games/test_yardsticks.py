@@ -29,6 +29,7 @@ FLAGS: list[tuple[str, dict[str, Any]]] = [
 SMALL = ["kuhn_poker", "leduc_poker", "kuhn_poker_3", "liars_dice", "goofspiel", "goofspiel drawn"]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("game", "flags"), FLAGS)
 def test_the_games_are_consistent(game: str, flags: dict[str, Any]) -> None:
     report = sparring.check(game, config=flags, games=10)
@@ -120,7 +121,7 @@ def test_chance_is_enumerated_as_far_as_the_flags_have_deals(
 
 
 @pytest.mark.parametrize("game", ["dark_hex", "phantom_tic_tac_toe"])
-@pytest.mark.parametrize("abrupt", [0, 1])
+@pytest.mark.parametrize("abrupt", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_hidden_stones_are_measured_as_by_the_slow_tree(game: str, abrupt: int) -> None:
     """Late positions as deals: ours are kept once, those of the slow tree by every way to them."""
     starts, seed = [], 0

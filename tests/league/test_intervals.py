@@ -28,6 +28,7 @@ def covered(values: np.ndarray, truth: float) -> float:
     return float(np.mean([low <= truth <= high for low, high in found]))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("share", [0.02, 0.25, 0.5, 0.9])
 @pytest.mark.parametrize("rotations", [1, 2, 4])
 def test_win_intervals_cover_the_truth(share: float, rotations: int) -> None:
@@ -144,6 +145,7 @@ def test_welchs_interval_by_hand() -> None:
     assert welch_95([1], [1, 2]) is None
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("deals", [5, 8, 12, 32, 128])
 @pytest.mark.parametrize("spread", [0.0, 0.5, 0.8])
 def test_means_of_scores_that_miss_the_truth_in_silence_are_few(spread: float, deals: int) -> None:

@@ -96,7 +96,7 @@ policies = st.lists(
     st.builds(
         ArchivedPolicy,
         number=st.integers(0, 10**6),
-        hash=st.text(max_size=4),
+        hash=st.text("0123456789abcdef", max_size=4),
         results=results_of_games,
         best_share=st.floats(0, 1),
         rating=st.none() | st.floats(-1e6, 1e6),

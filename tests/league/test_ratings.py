@@ -81,6 +81,7 @@ def coverage(seats: int, repeats: int, games: int) -> tuple[float, float]:
     return float(np.mean(inside)), float(np.mean(ties))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("seats", "games"), [(2, 60), (4, 30)])
 def test_intervals_hold_known_strengths(seats: int, games: int) -> None:
     covered, ties = coverage(seats, 12, games)

@@ -77,8 +77,9 @@ def test_at_most_a_share_drains_however_often_it_is_asked() -> None:
         assert sum(slot.draining for slot in slots.slots) <= 4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("choose", ["uniform", "newest", "pfsp", "skill"])
-@pytest.mark.parametrize("room", [4, 12])
+@pytest.mark.parametrize("room", [4, pytest.param(12, marks=pytest.mark.slow)])
 def test_over_time_everybody_is_met_as_often_as_wanted(choose: str, room: int) -> None:
     past = [
         ArchivedPolicy(n, f"h{n}", results=WinDrawLoss(wins=n, losses=24 - n), rating=50.0 * n)

@@ -68,6 +68,7 @@ DRAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", DRAWS)
 @pytest.mark.parametrize("runs", [MIN_RUNS, 5, 8, 12])
 def test_intervals_without_a_warning_hold_the_truth_as_often_as_they_say(

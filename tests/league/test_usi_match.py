@@ -87,6 +87,7 @@ def test_long_games_are_draws(capsys: pytest.CaptureFixture[str]) -> None:
     assert result["length"] == 10
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("mode", "kind", "what"),
     [

@@ -82,6 +82,7 @@ def test_rows_hold_what_is_hidden_then_what_is_seen(game: str) -> None:
     assert len({feature.name for feature in rows.rules.features[: rows.used]}) == rows.used
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("game", GAMES)
 def test_the_policy_does_not_change_with_what_is_hidden(game: str, tmp_path: Path) -> None:
     """Of two positions that a seat cannot tell apart the critic sees two, the policy one."""

@@ -57,6 +57,7 @@ def give_weights(ours: PPO, theirs: PPO) -> None:
             parameter.copy_(state[name])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("cpu", ["torch", "float32"])
 @pytest.mark.parametrize("pair", PAIRS)
 def test_a_module_learns_as_our_perceptron_does(pair: str, cpu: str) -> None:

@@ -254,6 +254,7 @@ def test_the_first_decisions_are_random_and_evaluations_never_are() -> None:
         assert (policy.act(batch.obs, batch.mask, greedy=greedy) == best).all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -347,6 +348,7 @@ def test_every_step_decides_anew_who_is_mirrored() -> None:
     assert torch.equal(learner.packed.weight, by_hand.packed.weight)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("games", [1, 16])
 def test_the_replay_ratio_holds_for_any_number_of_games(games: int) -> None:
     dqn = make_dqn(tables(games), steps=max(1, 32 // games), replay_ratio=3.5, replay_warmup=0)

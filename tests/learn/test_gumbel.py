@@ -239,7 +239,9 @@ def train(game: str, algo: str, runs: Path, **settings: Any) -> Any:
     return sparring.train(game, algo=algo, runs=str(runs), **{**usual, **settings})
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", "leduc_poker"])
+@pytest.mark.parametrize(
+    "game", ["leduc_poker", pytest.param("tic_tac_toe", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(("first", "then"), [("ppo", "gumbel"), ("gumbel", "ppo")])
 def test_a_run_starts_from_the_weights_of_the_other_algorithm(
     game: str, first: str, then: str, tmp_path: Path

@@ -147,6 +147,7 @@ def test_worlds_are_drawn_by_the_head_as_at_play(game: str) -> None:
     assert told > 0.01
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("game", ["leduc_poker", "goofspiel", "skull_king"])
 def test_threads_change_no_bit(game: str) -> None:
     rules = Rules(game, SKULL_KING if game == "skull_king" else {})
@@ -199,6 +200,7 @@ def test_phases_change_settings_of_the_search() -> None:
     assert learner.iterate(0.5)[0].stats["learning/simulations"] == 12
 
 
+@pytest.mark.slow
 def test_a_short_training_lowers_exploitability() -> None:
     settings: dict[str, Any] = {"epochs": 2, "lr": "0%:2e-3,100%:0", "full_share": 1.0}
     settings |= {"eta": 0.3, "alpha": "0%:0.1,100%:0.02"}

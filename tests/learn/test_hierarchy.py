@@ -160,6 +160,7 @@ TABLES: list[tuple[str, dict[str, Any], tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("game", "config", "lineup"), TABLES)
 @pytest.mark.parametrize("ends", [True, False])
 def test_returns_of_every_role_are_those_of_plain_python(

@@ -106,6 +106,7 @@ def sampled_twice(rollouts: int, n_step: int, **options: Any) -> tuple[ReplayBat
     return seen.sample(0), other.sample(0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("skip_forced", [0, 1])
 @pytest.mark.parametrize("by_role", [False, True])
 def test_samples_are_those_of_the_other_bid(by_role: bool, skip_forced: int) -> None:

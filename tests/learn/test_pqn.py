@@ -115,6 +115,7 @@ def test_continuous_actions_are_refused_in_one_line() -> None:
         resolve([config])
 
 
+@pytest.mark.slow
 def test_it_learns_to_beat_random_play() -> None:
     pqn = make_pqn(
         tables(64, RANDOM),

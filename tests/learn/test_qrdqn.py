@@ -178,6 +178,7 @@ def test_the_target_values_what_the_target_or_the_network_chooses(double: bool) 
     torch.testing.assert_close(learner.targets(samples), wanted, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "net",
     [
@@ -222,6 +223,7 @@ def test_native_passes_make_the_steps_of_torch_on_any_number_of_threads() -> Non
         assert torch.equal(native[name], threads[name]), name
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -272,6 +274,7 @@ def test_a_loss_that_is_not_finite_is_never_stepped_on_and_rehearsing_changes_no
     assert all(torch.equal(one, other) for one, other in zip(before, after, strict=True))
 
 
+@pytest.mark.slow
 def test_it_learns_to_beat_random_play() -> None:
     settings = {"gamma": 1.0, "lr": 2e-3, "epsilon": "0%:1.0,40%:0.1", "tau": 0.02}
     learner = make(tables(16, RANDOM), replay_ratio=8.0, replay_batch=64, **settings)

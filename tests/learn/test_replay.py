@@ -49,6 +49,7 @@ TABLES: list[tuple[str, dict[str, Any], tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(("game", "config", "members", "options"), TABLES)
 def test_samples_are_what_was_played(
     game: str, config: dict[str, Any], members: tuple[Any, ...], options: dict[str, Any]
@@ -156,6 +157,7 @@ SAVED = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("rounds", [4, 30, 90])
 @pytest.mark.parametrize(("game", "config", "members", "options"), SAVED)
 def test_a_loaded_replay_goes_on_bit_for_bit(

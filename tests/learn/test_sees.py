@@ -48,6 +48,7 @@ def rows_now(pool: Any) -> np.ndarray:
     return found
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("game", GAMES)
 @pytest.mark.parametrize("groups", [1, 2])
 def test_the_learner_reads_rows_with_what_is_hidden_and_others_those_of_the_pool(

@@ -220,8 +220,15 @@ def check_close(got: dict[tuple[int, int], float], expected: dict[tuple[int, int
     assert not wrong, {at: (got[at], expected[at]) for at in wrong[:5]}
 
 
-@pytest.mark.parametrize("lam", [0.0, LAMBDA])
-@pytest.mark.parametrize("horizon", [7, 700])
+@pytest.mark.parametrize(
+    ("horizon", "lam"),
+    [
+        (7, 0.0),
+        (700, LAMBDA),
+        pytest.param(7, LAMBDA, marks=pytest.mark.slow),
+        pytest.param(700, 0.0, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
 def test_equal_to_the_slow_reference(
     game: str,
@@ -239,8 +246,15 @@ def test_equal_to_the_slow_reference(
     check_close(got, expected)
 
 
-@pytest.mark.parametrize("lam", [LAMBDA, 1.0])
-@pytest.mark.parametrize("horizon", [7, 700])
+@pytest.mark.parametrize(
+    ("horizon", "lam"),
+    [
+        (7, 1.0),
+        (700, LAMBDA),
+        pytest.param(7, LAMBDA, marks=pytest.mark.slow),
+        pytest.param(700, 1.0, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(("game", "config", "members", "by_role"), TABLES)
 def test_weighted_advantages_are_those_of_vtrace(
     game: str,

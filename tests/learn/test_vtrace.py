@@ -96,6 +96,7 @@ def stale_places(ppo: PPO, front: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_
     return np.concatenate([(t.end[: t.max_pending] > 0) & front, rows])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("rho", "trace"), [(1.0, 1.0), (1.5, 0.8)])
 @pytest.mark.parametrize(("game", "config"), GAMES)
 def test_corrections_are_those_of_float64(

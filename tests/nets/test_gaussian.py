@@ -201,6 +201,7 @@ def test_a_cut_game_is_worth_what_the_network_says_to_both_seats() -> None:
     assert (value[cut][:, 0] != -value[cut][:, 1]).any()
 
 
+@pytest.mark.few(2)
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("net", NETS)
 def test_pushing_is_learned(net: str) -> None:

@@ -47,6 +47,7 @@ def test_every_kind_is_here() -> None:
     assert {config.kind for _, config in NETS.values()} == set(KINDS)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", NETS)
 def test_first_weights_are_the_same_bits_for_any_number_of_threads(kind: str) -> None:
     game, config = NETS[kind]

@@ -107,6 +107,7 @@ def test_the_network_sees_normalized_observations_and_plain_memory(memory: int) 
     np.testing.assert_allclose(said[:, means], wanted[:, means], rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
     learner, rows = learner_of(kind), []
@@ -134,6 +135,7 @@ def test_a_learner_counts_every_row_of_its_own_once(kind: str) -> None:
         assert torch.equal(learner.critics.widen(obs), wanted)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_resumed_learner_goes_on_bit_for_bit(kind: str) -> None:
     first, second = learner_of(kind), learner_of(kind)

@@ -191,6 +191,7 @@ pool.reset()
     assert "num_games=50000: the system refuses" in memory
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

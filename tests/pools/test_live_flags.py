@@ -57,6 +57,7 @@ def test_every_game_with_live_flags_is_tried() -> None:
     assert live == set(VARIANTS)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", VARIANTS)
 def test_running_games_do_not_notice_a_live_flag(name: str) -> None:
     """Whatever is set, every running game goes on as in a pool where nothing was changed."""

@@ -50,6 +50,7 @@ GOOD: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("name", GOOD)
 def test_good_environments_pass(name: str) -> None:
     report = checked(GOOD[name], games=5)

@@ -98,8 +98,11 @@ def played(rules: Rules, envs: TablePool, games: Pool, plies: int) -> None:
         games.step(action)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("budget", BUDGETS)
-@pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four"])
+@pytest.mark.parametrize(
+    "game", ["tic_tac_toe", pytest.param("connect_four", marks=pytest.mark.slow)]
+)
 def test_the_same_trees_as_in_the_native_game(game: str, budget: str) -> None:
     rules, count = Rules(game), 4
     envs = pool_of([Bundled(game) for _ in range(count)])

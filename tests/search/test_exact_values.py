@@ -40,7 +40,10 @@ def lost(evaluate: Any, budget: str) -> int:
     return count
 
 
-@pytest.mark.parametrize("budget", ["1", "2", "16", "64", "64/puct"])
+@pytest.mark.parametrize(
+    "budget",
+    ["1", "2", "16", *(pytest.param(b, marks=pytest.mark.slow) for b in ("64", "64/puct"))],
+)
 def test_a_perfect_network_stays_perfect(budget: str) -> None:
     assert lost(perfect_network(certainty=4.0), budget) == 0
 

@@ -62,7 +62,14 @@ def late_games(count: int) -> list[tuple[int, ...]]:
     return found
 
 
-@pytest.mark.parametrize("moves", late_games(12), ids=str)
+@pytest.mark.parametrize(
+    "moves",
+    [
+        *late_games(12)[:4],
+        *(pytest.param(moves, marks=pytest.mark.slow) for moves in late_games(12)[4:]),
+    ],
+    ids=str,
+)
 def test_the_solver_finds_what_minimax_finds(moves: tuple[int, ...], solver: Solver) -> None:
     board = board_after(moves)
     found = solver.solve(moves)
@@ -108,6 +115,7 @@ def test_positions_of_connect_four_differ_and_are_spread_over_plies() -> None:
     assert max(more) - min(more) <= 1
 
 
+@pytest.mark.slow
 def test_no_position_of_connect_four_is_an_opening_of_training() -> None:
     assert is_opening((3,))
     assert not any(is_opening(position.moves) for position in positions("connect_four"))
@@ -213,6 +221,7 @@ def same_board(one: tuple[int, ...], two: tuple[int, ...]) -> bool:
     return all(set(one[seat::2]) == set(two[seat::2]) for seat in (0, 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("game", ["connect_four", "tic_tac_toe"])
 def test_pools_stand_at_the_positions(game: str) -> None:
     seen: list[Position] = []

@@ -157,13 +157,15 @@ def check_case(case: Case, options: Options, roots: int, *, sets: int, threads: 
     return made
 
 
+@pytest.mark.parametrize("sets", [1, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_the_native_search_equals_the_slow_one(case: Case, variant: str) -> None:
+def test_the_native_search_equals_the_slow_one(case: Case, variant: str, sets: int) -> None:
     options = VARIANTS[variant]
-    check_case(case, options, 2, sets=4, threads=3 if options.noise else 1)
+    check_case(case, options, 2, sets=sets, threads=3 if options.noise else 1)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("rule", ["gumbel", "puct"])
 @pytest.mark.parametrize("case", EDGE_CASES, ids=str)
 def test_ends_forced_moves_and_roles(case: Case, rule: str) -> None:
@@ -222,6 +224,7 @@ def test_a_thousand_positions_of_each_game(case: Case) -> None:
     assert made >= 1000
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("game", ["tic_tac_toe", "connect_four", "shogi"])
 def test_what_a_tree_knows_of_the_next_position_is_kept(game: str) -> None:
     """Two searches take turns, as players do: each finds its next root two moves below its last."""

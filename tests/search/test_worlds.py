@@ -85,6 +85,7 @@ def check_case(case: Case, options: Options, roots: int, *, sets: int, threads: 
     return roots * sets
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_native_search_equals_the_slow_one(case: Case, variant: str) -> None:
@@ -197,6 +198,7 @@ def pure(state: State, rng: np.random.Generator) -> np.ndarray:
     return shares
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("game", "deals", "every"), [("kuhn_poker", 6, 1), ("leduc_poker", 120, 3)]
 )

@@ -164,7 +164,10 @@ def test_kills_at_any_moment_lose_nothing_that_was_saved(forker: Any, tmp_path: 
     assert newest >= KILLS
 
 
-def test_a_kill_before_every_single_call_loses_nothing(forker: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_kill_before_every_single_call_loses_nothing(
+    forker: Any, tmp_path: Path, step: int
+) -> None:
     """From the same three checkpoints on: save, replace, prune and save; die one call later."""
     process, hear = forker
     folder = tmp_path / "checkpoints"
@@ -191,5 +194,5 @@ def test_a_kill_before_every_single_call_loses_nothing(forker: Any, tmp_path: Pa
         while (line := hear()) != ["gone"]:
             said = int(line[1])
         check_after_kill(folder, said)
-        call += 1
+        call += step
     assert call > 50

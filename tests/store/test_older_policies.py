@@ -64,6 +64,7 @@ def demand_heads(policy: sparring.Policy, kept: Arrays) -> None:
         assert any(close(one, head) for one in said), name
 
 
+@pytest.mark.few(23)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_policy_of_57c4c850_answers_as_it_did(name: str) -> None:
     """Whoever trained with that version plays on with what it saved."""
@@ -71,7 +72,13 @@ def test_a_policy_of_57c4c850_answers_as_it_did(name: str) -> None:
     demand_answers(policy, kept)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *NAMES[::3],
+        *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES if name not in NAMES[::3]),
+    ],
+)
 def test_a_policy_of_57c4c850_can_be_saved_anew(name: str, tmp_path: Path) -> None:
     """What this version makes of such a policy loads too, and answers the same."""
     policy, kept = loaded(name)

@@ -25,6 +25,7 @@ def test_every_file_is_looked_at() -> None:
     assert {file.stem for file in FOLDER.glob("*.toml")} == set(SHARED)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SHARED)
 def test_an_example_can_be_begun(name: str) -> None:
     file = read_sweep(str(FOLDER / f"{name}.toml"))

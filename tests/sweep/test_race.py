@@ -91,7 +91,7 @@ def test_nearly_the_best_of_a_grid_is_found_in_a_third_of_its_time(
     ("noise", "hills", "most"),
     [
         (0.0, 20, 20),
-        (0.06, 50, 47),
+        pytest.param(0.06, 50, 47, marks=pytest.mark.slow),
         *(
             pytest.param(noise, 100, most, marks=pytest.mark.slow)
             for noise, most in ((0.0, 100), (0.03, 98), (0.06, 94))

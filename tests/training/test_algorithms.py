@@ -55,6 +55,7 @@ def options(line: str) -> TrainConfig:
     return config
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("gpu", [False, True])
 @pytest.mark.parametrize("algo", [*SECTIONS, "somebody:learner"])
 @pytest.mark.parametrize("game", game_names())

@@ -37,6 +37,7 @@ def pendulums(count: int) -> Any:
     return gymnasium.make_vec("Pendulum-v1", num_envs=count, vectorization_mode="sync")
 
 
+@pytest.mark.slow
 def test_cartpole_is_learned(tmp_path: Path) -> None:
     env = gymnasium.make_vec("CartPole-v1", num_envs=32, vectorization_mode="sync")
     ppo = {"epochs": 6, "minibatch": 512, "lr": [["0%", 2e-3], ["100%", 2e-4]]}
@@ -119,6 +120,7 @@ def test_usual_settings_are_those_of_the_algorithm_alone(tmp_path: Path) -> None
     assert ppo.gamma.at(Moment(0, 0.0)) == 0.99
 
 
+@pytest.mark.slow
 def test_pendulum_trains_with_sac(tmp_path: Path) -> None:
     replay = {"warmup": 800, "batch": 16, "ratio": 16.0}
     options = QUICK | {"net": {"hidden": (16,)}, "threads": 1}

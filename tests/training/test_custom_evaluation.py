@@ -284,6 +284,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("factory", FAULTS)
 def test_a_fault_costs_the_measurement_and_nothing_else(factory: str) -> None:
     """Whatever the environment does to its process, hanging too; the next one is another."""

@@ -28,6 +28,7 @@ QUICK = "train tic_tac_toe --updates 1 --threads 1 --net.hidden 8 --eval.off --e
 QUICK += " --collect.games 8 --collect.steps 8 --no-tensorboard"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -122,6 +122,7 @@ def test_one_line_says_how_much_of_the_machine_is_used(width: int, members: int)
     assert f", {SPEED}, " in plain
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_the_line_takes_room_from_the_rest_and_not_from_the_terminal(width: int) -> None:
     for height in range(20, 40):
@@ -182,6 +183,7 @@ def test_ascii_terminals_get_ascii(width: int) -> None:
     assert not any("?" in line for line in lines)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("height", [10, 16, 20, 24, 30])
 @pytest.mark.parametrize("width", [40, 80, 120])
 def test_the_panel_fits_low_terminals(width: int, height: int) -> None:

@@ -259,8 +259,8 @@ time.sleep(600)
 @pytest.mark.parametrize(
     ("answered", "held"),
     [
-        (False, False),
         (True, True),
+        pytest.param(False, False, marks=pytest.mark.slow),
         pytest.param(False, True, marks=pytest.mark.slow),
         pytest.param(True, False, marks=pytest.mark.slow),
     ],

@@ -128,6 +128,7 @@ def test_a_run_that_goes_on_sees_other_episodes_than_at_its_beginning(tmp_path: 
     assert all(0 <= seed < 2**31 for seed in Noting.seeds)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -59,6 +59,7 @@ def test_going_back_begins_a_run_of_its_own_and_keeps_the_old_one(tmp_path: Path
         assert torch.equal(tensor, new.policy.net.state_dict()[name])
 
 
+@pytest.mark.slow
 def test_the_command_names_the_new_timeline(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -239,6 +240,7 @@ def test_no_evaluation_that_is_owed_gives_way_to_a_newer_one(tmp_path: Path) -> 
     assert list(trainer.members[0].waiting) == [1, 2, 3, 4]
 
 
+@pytest.mark.slow
 def test_an_evaluation_that_a_crash_swallowed_is_asked_for_again(tmp_path: Path) -> None:
     wanted = {"off": False, "every_s": 1e9, "games": 16, "final_games": 16}
     config = settings(tmp_path, updates=4, eval=wanted)

@@ -82,9 +82,9 @@ def test_many_configurations_start_or_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    started, refused = try_cases(range(170), tmp_path, capfd)
-    assert started > 20
-    assert refused > 20
+    started, refused = try_cases(range(60), tmp_path, capfd)
+    assert started > 7
+    assert refused > 7
 
 
 @pytest.mark.slow

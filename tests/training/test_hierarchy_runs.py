@@ -110,6 +110,7 @@ def test_what_cannot_be_is_refused_in_words(changes: dict[str, Any], said: str) 
         plan_of(**changes)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -319,6 +319,7 @@ def test_a_run_of_continuous_actions_begins_with_its_clone_and_resumes(tmp_path:
         assert mine.equal(theirs), name
 
 
+@pytest.mark.slow
 def test_a_clone_of_continuous_actions_plays_as_its_bot_does(tmp_path: Path) -> None:
     settings: dict[str, Any] = {**QUICK, "updates": 1, "net": {"hidden": (64,)}}
     settings["ppo"] = {**settings["ppo"], "lr": 1e-9}

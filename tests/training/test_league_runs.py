@@ -59,7 +59,9 @@ def matches(run: Path) -> set[tuple[Any, ...]]:
         return set(index.execute(f"{wanted} {joined}"))
 
 
-@pytest.mark.parametrize("choose", ["uniform", "pfsp", "forgotten"])
+@pytest.mark.parametrize(
+    "choose", ["pfsp", *(pytest.param(c, marks=pytest.mark.slow) for c in ("uniform", "forgotten"))]
+)
 def test_a_run_with_a_league_is_resumed_to_the_bit(tmp_path: Path, choose: str) -> None:
     changes = {**LEAGUE, "league": {**LEAGUE["league"], "sampling": choose}}
     whole = trained(tmp_path, name="whole", updates=30, **changes)

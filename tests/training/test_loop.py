@@ -158,11 +158,11 @@ def test_a_residual_net_trains_resumes_to_the_bit_and_plays(tmp_path: Path) -> N
         "set": ("max_plies=60", "material=0.2"),
         "threads": 1,
     }
-    whole = train_with(settings(tmp_path / "whole", "shogi", updates=8, **changes), quiet=True)
-    cut = train_with(settings(tmp_path / "cut", "shogi", updates=4, **changes), quiet=True)
-    again = resume(str(cut.run), updates=8, quiet=True)
-    assert_same_run(whole.run, again.run, 8)
-    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 4), (whole.run, 8)))
+    whole = train_with(settings(tmp_path / "whole", "shogi", updates=4, **changes), quiet=True)
+    cut = train_with(settings(tmp_path / "cut", "shogi", updates=2, **changes), quiet=True)
+    again = resume(str(cut.run), updates=4, quiet=True)
+    assert_same_run(whole.run, again.run, 4)
+    start, end = (final(run, at).tensors["net"] for run, at in ((cut.run, 2), (whole.run, 4)))
     assert not [
         name for name in end if name != "value_scale" and torch.equal(start[name], end[name])
     ]
@@ -195,6 +195,7 @@ def test_a_damaged_checkpoint_is_named_and_an_older_one_taken(tmp_path: Path) ->
     final(agent.run, 4)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -338,6 +339,7 @@ def test_tic_tac_toe_never_loses_to_random_after_half_a_minute(tmp_path: Path) -
     assert found.losses == 0
 
 
+@pytest.mark.slow
 def test_three_lines_of_python(tmp_path: Path) -> None:
     agent = train("tic_tac_toe", updates=20, runs=str(tmp_path), quiet=True, eval={"off": True})
     found = agent.evaluate("random", games=256)

@@ -26,6 +26,7 @@ QUICK: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 def test_a_run_is_measured_by_its_score(tmp_path: Path) -> None:
     agent = train(
         "cage2",

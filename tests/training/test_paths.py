@@ -138,6 +138,7 @@ def computed_by(learner: Any, role: str) -> str:
     return name if learner.forward.lean else f"{name}, played by torch"
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("cell", CELLS)
 def test_what_is_announced_is_what_the_learner_does(cell: str) -> None:
     changes, line = CELLS[cell]

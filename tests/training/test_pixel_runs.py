@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import sparring
-from sparring.cli import main
+from sparring.cli import main, read_options
+from sparring.commands.shared.table import COMMANDS
 from sparring.nets.pixels import ImpalaNet, NatureNet
 from sparring.nets.predict import predict
 from sparring.store.policies import load_policy
@@ -32,8 +33,9 @@ def typed(words: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> str:
 
 def test_the_network_suits_the_pixels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = f"train {SCREEN} --updates 1 {QUICK} --eval.off --runs {tmp_path} --name a"
-    assert "nature net over 36 x 40 x 1 pixels, torch" in typed(words, capsys)
-    assert isinstance(load_policy(tmp_path / "a").net, NatureNet)
+    agent = sparring.training.train.train_with(read_options(COMMANDS[0], words.split()[1:]))
+    assert "nature net over 36 x 40 x 1 pixels, torch" in capsys.readouterr().err
+    assert isinstance(load_policy(agent.run).net, NatureNet)
     for algo, kind in (("ppo", "impala"), ("dqn", "impala"), ("sac", "mlp")):
         assert with_preset(SMALL, algo=algo).net.kind == kind
     assert with_preset(SMALL, algo="dqn", mode="rollouts").net.kind == "mlp"
@@ -44,7 +46,8 @@ def test_a_run_with_frames_goes_on_and_is_measured(
 ) -> None:
     frames = "--net.memory stack --net.frames 3 --eval.off"
     run = tmp_path / "a"
-    typed(f"train {SMALL} --updates 2 {QUICK} {frames} --runs {tmp_path} --name a", capsys)
+    words = f"train {SMALL} --updates 2 {QUICK} {frames} --runs {tmp_path} --name a"
+    sparring.training.train.train_with(read_options(COMMANDS[0], words.split()[1:]), quiet=True)
     typed(f"resume {run} --updates 3", capsys)
     assert main(f"eval {run} --games 6 --json".split()) == 0
     found = json.loads(capsys.readouterr().out)
@@ -84,6 +87,7 @@ def test_a_checkpoint_without_a_shape_goes_on() -> None:
     check_unchanged(rules, {"foreign": before}, "it")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

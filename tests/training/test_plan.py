@@ -96,6 +96,7 @@ def test_no_two_members_are_the_same_run() -> None:
     assert seeds(vary=roles, league={"shared": True}) == [0, 1, 2]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -157,6 +158,7 @@ def test_a_learner_of_ones_own_has_its_games_on_the_cpu(monkeypatch: pytest.Monk
     assert (plan.device, plan.games_on, plan.fused, plan.spare_threads) == ("cuda", "cpu", False, 1)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", ["cudaa", "cuda:x", "cuda:", "cuda:-1", "cuda:0x1", "gpu", "CPU"])
 def test_a_device_that_cannot_be_is_refused_before_anything_is_made(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -101,6 +101,7 @@ def test_python_may_give_plain_values() -> None:
     assert (type(found.seed), found.seed, found.minutes) == (int, 3, 0.5)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -103,6 +103,7 @@ def test_parts_that_are_not_named_keep_the_weight_of_the_game() -> None:
     assert (weights["win"], weights["manager"]) == ((-1.0, -1.0), (0.0, 0.0))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("words", "hint"),
     [

@@ -58,6 +58,7 @@ def test_two_budgets_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_typed_goes_before_that_of_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -82,6 +83,7 @@ def test_schedules_follow_the_budget(tmp_path: Path) -> None:
     np.testing.assert_allclose(lr, expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_evaluations_by_decisions_repeat_exactly_after_a_resume(tmp_path: Path) -> None:
     plan = {"off": False, "every_decisions": 400, "games": 16, "final_games": 16}
     options: dict[str, Any] = {"eval": plan, "checkpoint_every_s": 1e9}
@@ -123,6 +125,7 @@ def test_no_evaluation_by_decisions_is_left_out_on_a_slow_disk(
     assert effects == [(number, min(number + 1, 6)) for number, _ in effects]
 
 
+@pytest.mark.slow
 def test_results_of_an_earlier_end_do_not_outlive_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_divergence_is_rolled_back_once_with_a_lower_rate(
     assert earlier.policy.meta["update"] == 8
 
 
+@pytest.mark.slow
 def test_a_second_divergence_ends_the_run_with_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

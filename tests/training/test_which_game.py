@@ -38,6 +38,7 @@ def preset(game: str) -> TrainConfig:
     return with_preset(game)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "words",
     [

@@ -133,6 +133,7 @@ def check(served: Asked, capsys: pytest.CaptureFixture[str], name: str = "bad") 
     assert "Traceback" not in served.log.read_text()
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("poison", [*KNOWN, *INVENTED])
 def test_a_poisoned_run_takes_nothing_from_the_others(
     poison: str, served: Asked, bad: Path, capsys: pytest.CaptureFixture[str]

@@ -8,7 +8,7 @@ faster ones are reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -214,14 +214,19 @@ def offered_by(net: NetConfig) -> frozenset[str]:
     return frozenset(offers | {f"{net.std} spread"})
 
 
-def net_settings(net: NetConfig, role: str = "") -> Iterator[tuple[str, FeatureRequest]]:
-    """Yield the given settings of a network that not every network uses."""
+def net_settings(
+    net: NetConfig, role: str = "", typed: Collection[str] = ()
+) -> Iterator[tuple[str, FeatureRequest]]:
+    """Yield the given settings of a network that not every network uses.
+
+    typed: settings that count as given even if they are as usual.
+    """
     usual = NetConfig()
     where = f"roles {role}.net" if role else "net"
     for setting, feature in NET_SETTINGS.items():
         name = setting.removeprefix("net.")
         given = getattr(net, name)
-        if given != getattr(usual, name):
+        if given != getattr(usual, name) or setting in typed:
             off = unset(name, getattr(usual, name), role)
             value = "" if given is True else f" {shown(given)}"
             yield setting, FeatureRequest(feature, f"{where}.{name}{value}", role, off)
@@ -245,6 +250,14 @@ def check_network(net: NetConfig, role: str = "") -> None:
     asked = {name: one for name, one in net_settings(net, role) if name not in harmless}
     learner = "ppo by role" if role else "ppo"  # it offers most
     if refused := Combination(learner, {role: net}, "", frozenset(), asked).refusal():
+        raise ConfigError(refused)
+
+
+def check_typed(net: NetConfig, names: Collection[str]) -> None:
+    """Refuse settings that were typed and that the network has no use for, whatever their value."""
+    typed = {name for name in names if name in UNHEARD}
+    asked = {name: one for name, one in net_settings(net, "", typed) if name in typed}
+    if refused := Combination("ppo", {"": net}, "", frozenset(), asked).refusal():
         raise ConfigError(refused)
 
 

@@ -186,7 +186,7 @@ def draw_curves(agent: Agent) -> list[Path]:
     try:
         return [display_path(path) for path in plot_run(agent.run)]
     except (OSError, SparringError) as error:
-        text = f"the curves of {display_path(agent.run)} were not draw_curves: {error}"
+        text = f"the curves of {display_path(agent.run)} were not drawn: {error}"
         warn(text)
         return []
 

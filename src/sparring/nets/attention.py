@@ -265,7 +265,8 @@ class AttentionNet(Net):
         for name, numbers in self.heads.items():
             if name != POLICY:
                 self.add_module(f"{name}_head", nn.Linear(width, numbers))
-        self._initialize()
+        if not self.first.weight.is_meta:  # where drawing would load torch's compiler, for nothing
+            self._initialize()
 
     def _make_policy(self, rules: Rules, width: int) -> None:
         """Make pointers, and a linear layer for the actions that refer to no entity."""

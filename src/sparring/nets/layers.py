@@ -215,6 +215,8 @@ def orthogonal_(weight: Tensor, gain: float = 1.0) -> Tensor:
     The QR decomposition splits its sums by threads: their number would change the last bit of the
     weights, and after some updates the whole run.
     """
+    if weight.is_meta:  # of a network that is only counted
+        return weight
     with one_thread():
         return nn.init.orthogonal_(weight, gain)
 

@@ -22,11 +22,11 @@ from sparring.nets.layers import orthogonal_
 from sparring.nets.mlp import LinearHeads
 from sparring.nets.net import HeadOutputs, NetOptions
 from sparring.pools.custom.cache import pixels_of
+from sparring.pools.custom.encoding import PIXEL
 from sparring.pools.custom.layout import Pixels
 
 GAIN = math.sqrt(2)
 """Of layers before a ReLU."""
-BRIGHTEST = 255
 NATURE_LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Channels, kernel and stride of its convolutions (Mnih et al., 2015)."""
 NATURE_WIDTH = 512
@@ -95,7 +95,9 @@ class PixelNet(LinearHeads):
         first, *rest = self.convolutions
         assert isinstance(first, nn.Conv2d)
         # There are fewer weights than pixels to divide.
-        x = first._conv_forward(self.planes(obs), first.weight / BRIGHTEST, first.bias)
+        x = functional.conv2d(
+            self.planes(obs), first.weight / PIXEL, first.bias, first.stride, first.padding
+        )
         for layer in rest:
             x = layer(x)
         x = functional.relu(self.hidden(x.flatten(1)))

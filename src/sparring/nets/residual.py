@@ -134,7 +134,8 @@ class ResidualNet(Net):
             size = at.height, at.width
             self.native = _native.Convolutions(*size, at.planes, rules.runs, threads)
         self.has_convolutions = self.native is None
-        self._initialize()
+        if not self.stem.weight.is_meta:  # where drawing would load torch's compiler, for nothing
+            self._initialize()
 
     def _initialize(self) -> None:
         for module in self.modules():

@@ -56,6 +56,7 @@ def one_by_one(nets: list[Net], obs: torch.Tensor, slot: np.ndarray) -> torch.Te
     return out
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("net", NETS)
 def test_process_group_as_alone(net: str, threads: int) -> None:

@@ -58,6 +58,7 @@ def test_every_row_is_in_one_tile_of_its_network(how: str, each: int) -> None:
     assert np.array_equal(policy[order[places].numpy()], of_tile.numpy())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("net", NETS)
 def test_networks_say_what_each_says_alone(net: str) -> None:
     game, config = NETS[net]

@@ -27,6 +27,7 @@ def red_of(step: Step) -> tuple[str, str]:
     return action, (tuple(SUBNETS) if action == "DRS" else HOSTS)[step.red_target]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", vectors.NAMES)
 def test_a_recorded_episode_comes_out_the_same(name: str, every: int) -> None:

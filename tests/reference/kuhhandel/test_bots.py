@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import pytest
+
 from reference.kuhhandel import bots
 from reference.kuhhandel.game import Kuhhandel
 from reference.kuhhandel.helpers import (
@@ -157,6 +159,7 @@ def test_thrifty() -> None:
     assert game.bot("thrifty", Scripted(0)) == 20
 
 
+@pytest.mark.slow
 def test_dealer_beats_random_and_thrifty() -> None:
     for weak in ("random", "thrifty"):
         won = 0

@@ -155,6 +155,7 @@ def test_skip_forced_adds_the_rewards_up() -> None:
                 assert values == pytest.approx(summed[name])
 
 
+@pytest.mark.slow
 def test_default_games_end_by_quartets() -> None:
     for players, typical in ((3, 660), (4, 1145), (5, 1459)):
         decisions = []

@@ -135,6 +135,7 @@ def rotated(items: Sequence[Any], shift: int) -> list[Any]:
     return [items[(seat - shift) % len(items)] for seat in range(len(items))]
 
 
+@pytest.mark.slow
 def test_rotating_the_seats_rotates_the_game() -> None:
     rng = random.Random(99)
     for number in range(4):
@@ -163,6 +164,7 @@ def test_rotating_the_seats_rotates_the_game() -> None:
         assert turned.over
 
 
+@pytest.mark.slow
 def test_same_seed_same_game_and_copies_go_on_alike() -> None:
     rng = random.Random(13)
     for number in range(3):

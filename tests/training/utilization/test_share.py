@@ -187,6 +187,7 @@ def test_every_kind_of_network_is_held_against_torch() -> None:
     assert kinds == set(KINDS)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("game", "config", "heads"), OF_EVERY_KIND)
 def test_products_are_counted_as_torch_counts_them(
     game: str, config: NetConfig, heads: HeadsConfig | None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring import ids
+from sparring.capabilities.refusals import check_typed
 from sparring.config import TrainConfig
 from sparring.config.arguments import is_option, unknown_option_message, values_of
 from sparring.config.ranges import READERS
@@ -59,6 +60,8 @@ def read_training(words: list[str], parse: Parse) -> TrainConfig:
     check_not_by_role(base.roles, typed(words, BY_ROLE))
     config = parse(words, base)
     config = replace(config, game=ids.to_factory(config.game))
+    if not config.roles:  # whose networks may use what others have no use for
+        check_typed(config.net, typed(words, ("net",)))
     check_training(config)
     announce(training_line(config), quiet=config.json or config.dry_run)
     if not on_gpu(config):

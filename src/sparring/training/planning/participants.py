@@ -41,6 +41,8 @@ Key = tuple[Any, Style]
 """Of a player: what names it, and how it plays."""
 MAX_SLOTS = 255
 """A mix holds no more."""
+OF_THE_PAST = ("every_decisions", "gate", "sampling", "slots", "gigabytes")
+"""Settings of a league that speak of past selves."""
 
 
 def participants_of(
@@ -243,13 +245,35 @@ class ParticipantsBuilder:
         return ids[self._key(who)]
 
 
+def check_past(participants: Participants, leagues: Sequence[LeagueConfig]) -> None:
+    """Refuse settings of exploiters, and of past selves that nobody meets."""
+    restarts = [league.restart for league in leagues if league.restart != LeagueConfig.restart]
+    if restarts:
+        raise ConfigError(
+            f"league.restart {restarts[0]}: nobody restarts; exploiters do: add --league.shared, "
+            '`past` among --opponents and --vary \'league.role="main","exploiter"\', or leave '
+            "it out"
+        )
+    if participants.slots:
+        return
+    for league in leagues:
+        for name in OF_THE_PAST:
+            given = getattr(league, name)
+            if given != getattr(LeagueConfig, name):
+                raise ConfigError(
+                    f"league.{name} {given}: there are no past selves to meet; add `past` to the "
+                    "opponents, as in --opponents self=1 past=1, or leave it out"
+                )
+
+
 def check_leagues(participants: Participants, leagues: Sequence[LeagueConfig]) -> None:
-    """Refuse an exploiter whom no main agent would ever meet, and members with other slots."""
+    """Refuse an exploiter whom no main agent would ever meet, and settings without effect."""
     first = leagues[0]
     if any(league.slots != first.slots for league in leagues):
         raise ConfigError("league.slots: members of a population have the same number of them")
     exploiters = [league for league in leagues if league.role in EXPLOITERS]
     if not exploiters:
+        check_past(participants, leagues)
         return
     mains = [league for league in leagues if league.role == MAIN and league.shared]
     alone = any(not league.shared for league in exploiters)

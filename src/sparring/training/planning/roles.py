@@ -13,6 +13,7 @@ from sparring.games.flags import read_pair
 from sparring.games.rules import Rules
 from sparring.learn.plan import RolePlan
 from sparring.nets.inputs import Inputs
+from sparring.training.planning.requests import changed
 from sparring.training.planning.settings import merged
 
 ALGO = "ppo"
@@ -58,9 +59,9 @@ def nets_by_role(roles: Sequence[RolePlan], config: TrainConfig) -> dict[str, Ne
 def check_hierarchy(rules: Rules, config: TrainConfig) -> None:
     hierarchy = config.hierarchy
     if not hierarchy.on:
-        usual = HierarchyConfig()
+        name = changed(hierarchy, HierarchyConfig())
         what = f"roles {config.roles[0]}" if config.roles else ""
-        what = what or (f"hierarchy.learn {hierarchy.learn}" * (hierarchy != usual))
+        what = what or (f"hierarchy.{name} {getattr(hierarchy, name)}" if name else "")
         if what:
             raise ConfigError(f"{what}: of a network per role; add --hierarchy.on or leave it out")
         return
