@@ -139,7 +139,7 @@ def check_equal_to_the_bit(both: DeviceReplicas, one: FusedPPO) -> None:
         assert mine.stats["learning/optimizer_steps"] == steps
     entropy = theirs.stats["losses/entropy"]
     assert mine.stats["losses/entropy"] == pytest.approx(entropy, rel=0.02)
-    captured = both.ppo.playing.graphs._captured["update"]
+    captured = both.inner.playing.graphs._captured["update"]
     sums = 3 + 2 * PARTS.epochs + steps  # of moments, divergence, figures; of each epoch and step
     assert len(captured) == 2 * sums + 1
 
