@@ -114,7 +114,7 @@ def test_a_whole_distribution_is_learned_from_fewer_games(game: str, tmp_path: P
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     name = str(save_policy(Policy(rules, net), tmp_path / "mine"))
-    (task,) = tasks_of(read_sources(rules, [name]), 2 if rules.box else 60, 5, distribution=True)
+    (task,) = tasks_of(read_sources(rules, [name]), 4 if rules.box else 60, 5, distribution=True)
     found = make_decisions(rules, Pay(tuple(rules.weights(None)), 0.9), [task])
     assert found.target.shape == (len(found), 2 * rules.box or rules.actions)
     obs, mask = torch.from_numpy(found.obs), unpacked(found.legal, rules.actions)
