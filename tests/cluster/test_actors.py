@@ -76,10 +76,11 @@ def recorded(config: TrainConfig) -> tuple[DistributedLearner, Recording]:
     return DistributedLearner(recording, config.distributed, plan), recording
 
 
-def check_nothing_left() -> None:
+def check_nothing_left(before: int = 0) -> None:
+    """Check processes and shared memory. before: pieces of memory that other tests still hold."""
     gc.collect()
     assert not [one for one in children() if "sparring.cluster.actors.actor" in one]
-    assert not shared_memory()
+    assert len(shared_memory()) <= before
 
 
 def test_two_processes_play_as_one_does_and_leave_nothing() -> None:

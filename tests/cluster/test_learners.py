@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from cluster.supervisors import LocalSupervisor, together
+from cluster.supervisors import LocalSupervisor, shared_memory, together
 from cluster.test_actors import check_nothing_left, recorded
 from cluster.test_lanes import check_same, check_same_tensors, iterated, scripted
 from own_envs import diary_length
@@ -190,6 +190,7 @@ def check_true(samples: ReplayBatch, gamma: float) -> None:
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
 @pytest.mark.parametrize("name", ["dqn", "gumbel"])
 def test_kills_of_processes_lose_no_training_and_leave_none(name: str) -> None:
+    before = len(shared_memory())
     config = config_of(name, actors=2, distributed={"actors_per_update": 1})
     learner, supervisor = recorded(config)
     try:
@@ -206,7 +207,7 @@ def test_kills_of_processes_lose_no_training_and_leave_none(name: str) -> None:
     finally:
         learner.close()
     del learner, supervisor, report, ready
-    check_nothing_left()
+    check_nothing_left(before)
 
 
 def test_late_decisions_of_every_role_weigh_as_one_policy_says() -> None:
