@@ -10,14 +10,12 @@ import torch
 
 from sparring import Pool
 from sparring.cluster.replicas.snapshots import (
-    GAMES,
-    PENDING,
     ROWS,
     join_snapshots,
     slice_snapshot,
 )
 from sparring.errors import StateError
-from sparring.learn.learner import Snapshot
+from sparring.learn.learner import GAMES, PENDING, Snapshot
 from sparring.learn.transitions import PENDING_DTYPE
 from sparring.pools.slices import join_states, saved_games, slice_state
 

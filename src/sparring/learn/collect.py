@@ -23,7 +23,7 @@ from sparring.learn.acting import (
     RngKeys,
 )
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Report
+from sparring.learn.learner import GAMES, PENDING, Report
 from sparring.learn.rollout import (
     RECORD,
     Columns,
@@ -434,7 +434,7 @@ class Collector:
         rows, pending = self.pending_state()
         if not self.exact:
             return rows, {}
-        return rows, {"games.bin": self.pool.state(), "open.bin": pending}
+        return rows, {GAMES: self.pool.state(), PENDING: pending}
 
     def load_state(
         self, rows: Mapping[str, torch.Tensor], blobs: Mapping[str, bytes], meta: Mapping[str, Any]
@@ -442,10 +442,10 @@ class Collector:
         """Restore `state` and the counts in `meta`."""
         self.decisions = int(meta["decisions"])
         self.opponent_rows = int(meta.get("opponent_rows", 0))
-        if "games.bin" not in blobs:
+        if GAMES not in blobs:
             return
-        self.load_pending_rows(rows, blobs["open.bin"])
-        self.pool.load_state(blobs["games.bin"])
+        self.load_pending_rows(rows, blobs[PENDING])
+        self.pool.load_state(blobs[GAMES])
         self.groups = groups_of(self.pool)
         self._notify_reset()
 

@@ -59,6 +59,10 @@ Segment = Callable[[], Mapping[str, Tensor]]
 not have the segment yet."""
 
 
+GAMES, PENDING = "games.bin", "open.bin"
+"""Blobs of a snapshot: the running games, and decisions whose rewards are not known yet."""
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """State of a learner between two updates; restored, a run repeats bit for bit.

@@ -23,7 +23,7 @@ from sparring.learn.acting import Actor, PoolActor, SlotActor, check_slot
 from sparring.learn.averaging import TRAINED, WeightAverage, trained_weights
 from sparring.learn.collect import Collector
 from sparring.learn.forward import Forward
-from sparring.learn.learner import Overrides, Report, Snapshot, apply_game_overrides
+from sparring.learn.learner import GAMES, Overrides, Report, Snapshot, apply_game_overrides
 from sparring.learn.process_group import SINGLE, ProcessGroup
 from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
@@ -243,7 +243,7 @@ class SelfPlay:
             self.average.load(snapshot)
         updates = int(snapshot.meta["update"])
         self.collector.load_state(snapshot.tensors["carried"], snapshot.blobs, snapshot.meta)
-        if fresh and updates and "games.bin" not in snapshot.blobs:
+        if fresh and updates and GAMES not in snapshot.blobs:
             self.collector.begin(derive_seed(self.seed, updates))
         return updates
 

@@ -17,6 +17,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.factories import absolute_name, check_not_importing, register_factory
 from sparring.games.starts import with_absolute_path
 from sparring.kernels import compiling
+from sparring.learn.learner import GAMES
 from sparring.learn.plan import CPU
 from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import EnvInfo
@@ -64,8 +65,6 @@ from sparring.training.starting import resolve_init
 
 SEVERAL = {"seeds", "population"}
 """Keywords that make `train` return `Agents`, even of one run."""
-GAMES = "games.bin"
-"""Blob of a snapshot with the running games."""
 REPLAY = "replay"
 """Tensor group of a snapshot with the replay buffer, besides its segments."""
 

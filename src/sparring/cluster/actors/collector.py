@@ -23,7 +23,7 @@ from sparring.config import CollectConfig, DistributedConfig
 from sparring.games.stats import stat_metrics
 from sparring.learn.acting import Actor
 from sparring.learn.collect import Collector
-from sparring.learn.learner import LostError
+from sparring.learn.learner import GAMES, PENDING, LostError
 from sparring.learn.rollout import FinishedGames
 from sparring.phases import Timing
 from sparring.pools.lineups import check_answered
@@ -284,7 +284,7 @@ class DistributedCollector(Collector):
         for queue, incarnation in zip(self.queues, incarnations, strict=True):
             self._update_incarnation(queue, incarnation)
         rows, open_decisions = self.pending_state()
-        return rows, {"games.bin": games, "open.bin": open_decisions}
+        return rows, {GAMES: games, PENDING: open_decisions}
 
     def load_state(self, rows: Any, blobs: Any, meta: Any) -> None:
         """Continue from `state`; rollouts of older weights are discarded."""

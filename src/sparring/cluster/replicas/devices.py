@@ -14,14 +14,13 @@ from typing import Any
 from sparring.cluster.replicas import replica
 from sparring.cluster.replicas.learner import ReplicatedPPO
 from sparring.cluster.replicas.snapshots import (
-    GAMES,
     WEIGHTS,
     fingerprint,
     join_snapshots,
     slice_snapshot,
 )
 from sparring.errors import StateError
-from sparring.learn.learner import Report, Snapshot
+from sparring.learn.learner import GAMES, Report, Snapshot
 from sparring.messages import Message
 
 WATCH_S = 0.5

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from sparring.learn.learner import Snapshot
+from sparring.learn.learner import GAMES, PENDING, Snapshot
 from sparring.learn.transitions import PENDING_DTYPE
 from sparring.pools.slices import join_states, saved_games, slice_state
 
-GAMES, PENDING, ROWS = "games.bin", "open.bin", "carried"
-"""Parts of a snapshot that have the games of one process."""
+ROWS = "carried"
+"""Tensors of a snapshot: rows of decisions that are not samples yet."""
 WEIGHTS = "weights"
 """Hash of the weights, in what a process reports of its state."""
 

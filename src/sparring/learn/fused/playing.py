@@ -34,7 +34,7 @@ from sparring.learn.fused.kernels import PPO_SOURCE, blocks_of, heads_view, lear
 from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
-from sparring.learn.learner import DivergedError, Report, Snapshot
+from sparring.learn.learner import GAMES, PENDING, DivergedError, Report, Snapshot
 from sparring.nets.inputs import memory_bytes_of, stack_frames
 from sparring.nets.make import make_net
 from sparring.nets.net import Net, configured_heads, set_wdl_blend
@@ -384,7 +384,7 @@ class FusedSelfPlay:
         rows, pending = self.rollout.pending_state(member)
         blobs = {}
         if not self.diverged[member]:
-            blobs = {"games.bin": self.games.state(member), "open.bin": pending}
+            blobs = {GAMES: self.games.state(member), PENDING: pending}
         nets = {"net": (self.average or self.net).state(member)}
         if self.average:
             nets[TRAINED] = self.net.state(member)
@@ -409,10 +409,10 @@ class FusedSelfPlay:
                 self.average.load(member, snapshot.tensors["net"], made)
         except (KeyError, RuntimeError) as wrong:
             raise StateError(f"the checkpoint holds another network: {wrong}") from None
-        if "games.bin" in snapshot.blobs:
+        if GAMES in snapshot.blobs:
             pending = snapshot.tensors["carried"]
-            self.rollout.load_pending_rows(member, pending, snapshot.blobs["open.bin"])
-            self.games.load_state(snapshot.blobs["games.bin"], member)
+            self.rollout.load_pending_rows(member, pending, snapshot.blobs[PENDING])
+            self.games.load_state(snapshot.blobs[GAMES], member)
         elif not self.updates and snapshot.meta["update"] and self.members == 1:
             # Others than those that the run began with.
             self.games.reset(derive_seed(self.games.seeds[0], snapshot.meta["update"]))

@@ -96,6 +96,11 @@ def check_torchrun(config: TrainConfig) -> None:
         )
 
 
+def learns_with_others(config: TrainConfig) -> bool:
+    """Whether several learners share the updates of a run: replicas, or one on every GPU."""
+    return config.replicas > 1 or "," in config.devices
+
+
 def gpus_of(config: TrainConfig) -> tuple[int, ...]:
     """Return the GPUs of `devices`, one for each process of a run; empty: one process."""
     if not config.devices:

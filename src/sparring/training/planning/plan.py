@@ -53,7 +53,7 @@ from sparring.training.planning.custom import (
     require_code,
     rules_of,
 )
-from sparring.training.planning.gpus import gpus_of
+from sparring.training.planning.gpus import gpus_of, learns_with_others
 from sparring.training.planning.participants import participants_of
 from sparring.training.planning.paths import paths_of
 from sparring.training.planning.placement import choose_placement, played_elsewhere
@@ -239,7 +239,7 @@ def make_learner(config: TrainConfig, plan: Plan) -> Learner:
     """Return the learner of a plan."""
     torch.set_num_threads(plan.threads)
     with within_memory(plan):
-        if config.replicas > 1 or "," in config.devices:
+        if learns_with_others(config):
             first: Learner = factory_at(config.algo, "replicas")(config, plan)
             return first
         if played_elsewhere(config):

@@ -16,6 +16,7 @@ from sparring.learn.plan import Plan
 from sparring.pools.protocol import GamePool
 from sparring.training.planning.checks import check_processes
 from sparring.training.planning.custom import by_factory
+from sparring.training.planning.gpus import learns_with_others
 from sparring.training.planning.placement import played_elsewhere
 from sparring.training.planning.plan import decide, make_learner
 from sparring.training.planning.settings import budget_of, written
@@ -67,7 +68,7 @@ def run_plan(config: TrainConfig) -> RunPlan:
         custom_net=is_factory(config.net.kind)
         or any(".net.kind=" in word for word in config.roles),
         in_process_only=is_object_name(config.net.kind),
-        processes=played_elsewhere(config) or config.replicas > 1 or "," in config.devices,
+        processes=played_elsewhere(config) or learns_with_others(config),
         actors_keep_playing=bool(config.actors) and not config.distributed.lockstep,
     )
 
