@@ -100,9 +100,9 @@ games = 8
     "cage2": Original(
         "cage2",
         "not stated",
-        "PPO, 200 environments of 100 steps, 6 epochs of one full batch, two towers of 64-64 with "
-        "tanh",
-        "",
+        "the challenge's winner: PPO, 200 environments of 100 steps, 6 epochs of one full batch, "
+        "two towers of 64-64",
+        "tanh instead of ReLU",
         """
 [net]
 hidden = [64, 64]
