@@ -46,6 +46,7 @@ from sparring.league.players import Player
 from sparring.league.usi.match import GAMES, play_match, read_limit, read_options
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
+from sparring.store.champions import full_name
 
 
 def run(config: EvalConfig) -> int:
@@ -110,9 +111,8 @@ def run(config: EvalConfig) -> int:
     if games_kept:
         echo(games_kept.summary(files))
     if isinstance(challenger, Policy):
-        print(
-            f"{config.challenger}; next: {next_command(rules, config.challenger, instead='plot')}"
-        )
+        word = full_name(config.challenger, rules.name)
+        print(f"{config.challenger}; next: {next_command(rules, word, instead='plot')}")
     return 0
 
 

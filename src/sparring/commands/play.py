@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sparring.commands.shared.custom_game import play_custom
 from sparring.commands.shared.players import load_with_flags, player_called, with_strength
+from sparring.commands.shared.playing import choose, searches, with_memory
 from sparring.commands.shared.printing import make_console, print_styled
 from sparring.commands.shared.thinking import Thought
 from sparring.config.commands import PlayConfig
-from sparring.errors import ConfigError
+from sparring.errors import ConfigError, SparringError
 from sparring.games import Rules, State, game_names, new_state
 from sparring.games.flags import changed_flags, flags_as_options, read_rules, split_list
 from sparring.games.lookup import game_module
@@ -27,6 +27,7 @@ from sparring.nets.levels import LEVELS
 from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.output_files import check_file
 from sparring.pools.custom.cache import is_custom
+from sparring.store.champions import CHAMPION, champion_games
 from sparring.store.lookup import find_bot, locate, split_style, unknown_name_error
 
 with contextlib.suppress(ImportError):
@@ -34,7 +35,7 @@ with contextlib.suppress(ImportError):
 
 
 if TYPE_CHECKING:
-    from sparring.nets.policy import Policy
+    pass
 
 KEYS = ("h", "help", "?", "hint", "w", "why", "u", "undo", "q", "quit")
 """Keys that work at every prompt besides its choices."""
@@ -105,10 +106,15 @@ def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
 
 
 def usual_player(config: PlayConfig, agent: Player | None, rules: Rules) -> Player:
-    """Return who takes the other seats: the agent, or a bot.
+    """Return who takes the other seats: the agent, the champion, or a bot.
 
-    A level without an agent is one of the bots, which are in order of their strength.
+    A level without either is one of the bots, which are in order of their strength.
     """
+    if agent is None and not config.against and rules.name in champion_games():
+        try:
+            return player_called(CHAMPION, rules)
+        except SparringError as error:
+            print(f"{error}; a bot plays instead", file=sys.stderr)
     if agent is not None or not config.level:
         return agent or rules.bots[-1]
     return rules.bots[(config.level - 1) * len(rules.bots) // max(LEVELS)]
@@ -127,39 +133,6 @@ def seat_others(rules: Rules, person: int, against: str, usual: Player) -> dict[
             f"give 1 or {len(others)}"
         )
     return dict(zip(others, players, strict=True))
-
-
-def move_of(player: StatefulPlayer | str, state: State) -> int:
-    """Return the action of a player; its sampling is seeded by the state, so that it repeats."""
-    if isinstance(player, str):
-        return int(state.ask(player))
-    number = zlib.crc32(state.native.serialize()) >> 1
-    return int(player.action(state, seed=state.seed, step=number))
-
-
-def searches(player: StatefulPlayer | str) -> bool:
-    """Whether a player has a budget for search."""
-    return not isinstance(player, str) and getattr(player.player, "budget", None) is not None
-
-
-def choose(player: StatefulPlayer | str, state: State) -> tuple[int, Thought | None]:
-    """Return the action of a player, and what its search saw if it searches."""
-    if isinstance(player, str) or not searches(player):
-        return move_of(player, state), None
-    policy = cast("Policy", player.player)
-    options = {"seed": state.seed, "noise": policy.greedy is False}
-    search = policy.searches.search(policy, state.rules, 1, **options)
-    found = search.from_state(state, keep=True)
-    return int(found.action[0]), Thought(policy.name, state.clone(), found, search.line())
-
-
-def with_memory(players: Sequence[Player], *, skip_forced: bool) -> list[StatefulPlayer | str]:
-    """Wrap policies to keep their memory; a policy in several seats is wrapped once."""
-    known: dict[int, StatefulPlayer | str] = {}
-    for one in players:
-        fresh = one if isinstance(one, str) else StatefulPlayer(one, skip_forced=skip_forced)
-        known.setdefault(id(one), fresh)
-    return [known[id(one)] for one in players]
 
 
 class PlaySession:

@@ -8,7 +8,17 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from sparring.config.commands import BenchOptions
-from sparring.config.ranges import Checked, Count, Seed, Threads, above, at_least, between, one_of
+from sparring.config.ranges import (
+    MAX_SEED,
+    Checked,
+    Count,
+    Seed,
+    Threads,
+    above,
+    at_least,
+    between,
+    one_of,
+)
 
 Device = Annotated[str, one_of("cpu", "cuda", "auto", pattern=r"cuda:\d+")]
 
@@ -279,3 +289,37 @@ class ServeConfig(Checked):
     at a time. Higher makes larger batches and slower answers."""
     json: bool = False
     """Print the address as one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class ZooConfig(Checked):
+    """List the champions that come along: strength, training, command; measure them again."""
+
+    game: Positional[str] = ""
+    """A game, for its champion with recipe and past champions. Left out: all champions."""
+    verify: bool = False
+    """Measure again. Exit code 1 if a champion is outside of what is stated."""
+    seed: Annotated[int | None, between(0, MAX_SEED)] = None
+    """With --verify: seed of other deals. Left out: the deals of the stated measurements."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    json: bool = False
+    """Print one JSON object instead of lines."""
+
+
+@dataclass(frozen=True)
+class DemoConfig(Checked):
+    """Watch a champion play for a minute, and see how strong it is."""
+
+    game: Positional[str] = ""
+    """A game with a champion. Left out: skull_king."""
+    seconds: Annotated[float, above(0, 3600)] = 30.0
+    """Longest time for the game that is shown."""
+    games: Annotated[int, at_least(2)] = 400
+    """Games against each bot."""
+    seed: Seed = 0
+    """Seed of the deals."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    json: bool = False
+    """Print one JSON object with the results instead; no game is shown."""

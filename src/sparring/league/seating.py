@@ -37,6 +37,7 @@ from sparring.league.players import (
     random_player,
 )
 from sparring.schedule import Schedule
+from sparring.store.champions import full_name
 from sparring.store.lookup import find_player, split_style
 from sparring.store.styles import AS_IS, Style
 
@@ -194,7 +195,8 @@ def read_named_player(rules: Rules, typed: str, option: str) -> PlayerSpec:
     except ConfigError as wrong:
         raise ConfigError(f"{option}: {wrong}") from None
     if not found.bot:
-        return PlayerSpec("policy", typed, target=found.word, style=found.style)
+        target = full_name(found.word, rules.name)
+        return PlayerSpec("policy", typed, target=target, style=found.style)
     if not rules.bots:  # a custom environment, which has `random` alone
         return PlayerSpec("callable", typed, target=RANDOM, player=random_player(rules))
     return PlayerSpec("bot", typed, target=found.bot)

@@ -2,6 +2,7 @@
 
     captain, bot:captain    a bot of the game, or of the one game that has such a bot
     skull_king:captain      a bot of that game
+    champion                the champion of the game, skull_king:champion where it is not known
     latest                  the newest run that a person started
     NAME, runs/NAME         a run, by name, prefix of the name, or folder
     NAME/40, NAME/past/12   a checkpoint of a run, a snapshot of its league
@@ -9,9 +10,9 @@
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
     ...@greedy, @64, ...    the same policy in a style of play, see `store/styles.py`
 
-If the game is known, a bot takes precedence over a run of the same name, otherwise over a prefix of
-a run's name. A run takes precedence over another folder of that name. ./NAME and bot:NAME are
-unambiguous.
+If the game is known, a bot or champion takes precedence over a run of the same name, otherwise over
+a prefix of a run's name. A run takes precedence over another folder of that name. ./NAME and
+bot:NAME are unambiguous.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ from sparring.games.rules import BOT_PREFIX, Rules, game_names
 from sparring.games.sources import not_built_hint
 from sparring.pools.custom.cache import RANDOM
 from sparring.store.archive_index import ArchiveIndex
+from sparring.store.champions import (
+    CHAMPION,
+    champion_games,
+    champion_of,
+    named_champion,
+)
 from sparring.store.folders import (
     CHECKPOINTS,
     CONFIG,
@@ -71,6 +78,9 @@ def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = 
     also: other texts that the caller accepts, as suggestions.
     """
     word, style = split_style(text)
+    if game := named_champion(word, rules):
+        style = style or style_of_champion(f"{game}:{CHAMPION}")
+        return LookupResult(word, style, path=champion_of(game).weights)
     bot, games = find_bot(word, rules)
     is_run = not rules and is_exact(word)
     if bot and not is_run:
@@ -84,6 +94,13 @@ def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = 
     if path is None:
         raise unknown_name_error(word, rules=rules, also=also)
     return LookupResult(word, style, path=path)
+
+
+def style_of_champion(word: str) -> Style:
+    """Return how a champion plays where its name has no style; `AS_IS` for other policies."""
+    game = named_champion(word)
+    plays = champion_of(game).plays if game else ""
+    return read_styles(word, [plays] if plays else [])
 
 
 def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
@@ -149,6 +166,8 @@ def locate(text: str | Path, root: Path = RUNS) -> Path | None:
     """
     try:
         is_path = isinstance(text, Path) or text.startswith((".", "/"))
+        if not is_path and (champion := named_champion(str(text))):
+            return champion_of(champion).weights
         return _locate(Path(text), root, is_path=is_path)
     except ConfigError:
         raise
@@ -252,6 +271,8 @@ def unknown_name_error(
     if at and what == "player" and (find_bot(name, rules)[0] or locate(name)):
         return ConfigError(f"{word}: @{style} is unknown{suggestion(style, EXAMPLES)}")
     path = Path(word)
+    if word == CHAMPION:
+        return no_champion_error(rules)
     if error := unknown_checkpoint_error(word, root):
         return error
     within = path.parent if len(path.parts) > 1 else root
@@ -283,6 +304,13 @@ def unknown_name_error(
     elif bots:
         existing += "; the bots of a game: sparring games GAME"
     return ConfigError(f"{message}; {existing}")
+
+
+def no_champion_error(rules: Rules | None) -> ConfigError:
+    known = ", ".join(f"{game}:{CHAMPION}" for game in champion_games()) or "none"
+    if rules:
+        return ConfigError(f"{rules.name} has no champion; there are: {known}")
+    return ConfigError(f"{CHAMPION}: name its game, as in GAME:{CHAMPION}; there are: {known}")
 
 
 def unknown_checkpoint_error(word: str, root: Path) -> ConfigError | None:

@@ -25,6 +25,7 @@ from sparring.nets.net import Net
 from sparring.nets.policy import HEAD_META, Policy
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.archive_index import ArchiveIndex, SnapshotEntry
+from sparring.store.champions import CHAMPION, ZOO
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
 from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
@@ -192,6 +193,8 @@ def checkpoint_label(folder: Path) -> str:
     """Return RUN/NUMBER of a checkpoint or snapshot, otherwise the folder's name."""
     if entry := entry_of(folder):
         return entry.name
+    if folder.parent == ZOO:
+        return f"{folder.stem}:{CHAMPION}"
     folder = folder.resolve()
     if folder.parent.name == CHECKPOINTS:
         return f"{folder.parent.parent.name}/{int(folder.name)}"

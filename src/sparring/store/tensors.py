@@ -44,6 +44,18 @@ def widen_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n: one.float() if one.dtype == torch.float16 else one for n, one in weights.items()}
 
 
+def narrow_to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights with float16 matrices; what is a vector, such as a bias, stays as it is.
+
+    Raises ValueError for numbers that float16 cannot hold.
+    """
+    narrow = {n: one.half() if one.dim() > 1 else one for n, one in weights.items()}
+    for name, one in narrow.items():
+        if not one.isfinite().all():
+            raise ValueError(f"{name} holds numbers that 16 bits cannot hold")
+    return narrow
+
+
 class SkipNormalInit(TorchFunctionMode):
     """Skips normal initialization, which takes seconds even for meta tensors."""
 

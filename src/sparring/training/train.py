@@ -23,6 +23,7 @@ from sparring.pools.custom.faults import restored_folder
 from sparring.pools.custom.make import EnvInfo
 from sparring.pools.protocol import GamePool
 from sparring.store import checkpoint as checkpoints
+from sparring.store.champions import full_name
 from sparring.store.folders import display_path
 from sparring.store.policies import load_policy
 from sparring.training.agent import Agent
@@ -427,7 +428,7 @@ def absolute(
         collect=computed(rules, config, device_of(config)),
         game=absolute_name(config.game),
         net=replace(config.net, kind=absolute_name(config.net.kind)),
-        init=resolve_init(config.init),
+        init=resolve_init(full_name(config.init, rules.name)),
         opponents=config.opponents if opponents else pin_checkpoints(rules, config.opponents),
         starts=tuple(map(with_absolute_path, config.starts)),
         imitate=tuple(absolute_source(rules, word) for word in config.imitate),

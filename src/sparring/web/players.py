@@ -19,6 +19,7 @@ from sparring.factories import is_factory
 from sparring.games.flags import read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.search.worlds import uses_worlds
+from sparring.store.champions import CHAMPION, MATCH, champion_games, champion_of, named_champion
 from sparring.store.files import read_regular
 from sparring.store.folders import BEST, is_file, is_folder
 from sparring.store.schema import parse_json
@@ -48,7 +49,7 @@ def player_routes(folder: RunsFolder, summaries: RunSummaries) -> list[Route]:
         return {
             "game": game,
             "bots": list(rules.bots),
-            "agents": list_agents(summaries, folder, rules),
+            "agents": [*list_champions(rules), *list_agents(summaries, folder, rules)],
         }
 
     def send_network(request: Request) -> Any:
@@ -63,6 +64,30 @@ def player_routes(folder: RunsFolder, summaries: RunSummaries) -> list[Route]:
     return [
         Route("/api/players", json_handler(list_players)),
         Route("/api/network", json_handler(send_network)),
+    ]
+
+
+def list_champions(rules: Rules) -> list[dict[str, Any]]:
+    """Return the champion of a game in the form of `list_agents`, if it fits the flags."""
+    if rules.name not in champion_games():
+        return []
+    champion = champion_of(rules.name)
+    meta = read_policy_meta(champion.weights)
+    if not fits(meta, rules):
+        return []
+    measured = next(iter(champion.strength), {})
+    return [
+        {
+            "name": f"{rules.name}:{CHAMPION}",
+            "algo": CHAMPION,
+            "strength": measured.get("value") if measured.get("of") == MATCH else None,
+            "measure": MATCH,
+            "against": measured.get("against", ""),
+            "decisions": champion.recipe.get("decisions"),
+            "checkpoint": None,
+            "searchable": is_searchable(meta, rules),
+            "checkpoints": [],
+        }
     ]
 
 
@@ -192,6 +217,8 @@ class NetworkCache:
 
     def path(self, player: str) -> Path:
         """Return the path of a player's checkpoint or snapshot."""
+        if champion := named_champion(player):
+            return champion_of(champion).weights
         match = PLAYER_NAME.fullmatch(player)
         if match is None:
             raise ConfigError(

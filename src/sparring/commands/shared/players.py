@@ -13,7 +13,8 @@ from sparring.league.players import Player, name_of
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
-from sparring.store.lookup import common_game, find_player, split_style
+from sparring.store.champions import full_name
+from sparring.store.lookup import common_game, find_player, split_style, style_of_champion
 
 if TYPE_CHECKING:
     from sparring.config.commands import PlayConfig
@@ -44,7 +45,8 @@ def find_game(
     trained = next((word for word, one in found.items() if one.path), None)
     if trained is None:
         return rules or read_rules(common_game(found.values()), flags), {}
-    policy, played = load_with_flags(trained, flags, threads)
+    named = full_name(trained, game)
+    policy, played = load_with_flags(named, flags, threads, name=split_style(trained)[0])
     if game not in ("", played.name):
         raise ConfigError(f"{trained} plays {played.name}, not {game}")
     return played, {trained: policy}
@@ -57,14 +59,20 @@ def player_called(word: str, rules: Rules, threads: int = 1) -> Player:
     return player
 
 
-def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[Policy, Rules]:
-    """Return a policy, and its game with the flags of its training, overridden by `pairs`."""
+def load_with_flags(
+    path: str, pairs: Sequence[str], threads: int = 1, *, name: str = ""
+) -> tuple[Policy, Rules]:
+    """Return a policy, and its game with the flags of its training, overridden by `pairs`.
+
+    name: shown in tables; left out, as typed.
+    """
     from sparring.store.policies import load_policy
 
-    name, style = split_style(path)
-    policy = load_policy(name, name=name, threads=threads)
+    word, style = split_style(path)
+    name = name or word
+    policy = load_policy(word, name=name, threads=threads)
     print_origin(name, policy)
-    policy = style.applied(policy)
+    policy = (style or style_of_champion(word)).applied(policy)
     if is_custom(policy.rules):
         if pairs:
             raise ConfigError(

@@ -32,6 +32,8 @@ COMMANDS = (
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "evaluate"),
     Command("exploit", "train a best response to a policy", "ExploitConfig", "exploit"),
     Command("arena", "play a round robin and rate the players", "ArenaConfig", "arena"),
+    Command("demo", "watch a champion play, and see how strong it is", "DemoConfig", "demo"),
+    Command("zoo", "list the champions that come along", "ZooConfig", "zoo"),
     Command("serve", "show runs and play games in a browser", "ServeConfig", "serve"),
     Command("usi", "play Shogi as an engine of other programs", "UsiConfig", "usi"),
     Command("render", "draw a game as a film or a picture", "RenderConfig", "render"),

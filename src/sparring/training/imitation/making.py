@@ -26,6 +26,7 @@ from sparring.machine import cores, format_bytes, free_memory
 from sparring.messages import Message
 from sparring.processes import Child, Parent, ProcessEndedError
 from sparring.schedule import Schedule
+from sparring.store.champions import full_name
 from sparring.store.lookup import has_policy, locate, split_style
 from sparring.training.imitation.positions import Pay, decisions_of, plain_rules
 
@@ -70,7 +71,7 @@ def read_sources(rules: Rules, words: Sequence[str]) -> Sources:
     for word in words:
         if bot := rules.bot_called(word):
             bots[str(rules.bots.called(bot))] = None
-        elif policy_called(word):
+        elif policy_called(rules, word):
             from sparring.league.seating import load_player
 
             load_player(word, rules)  # refuses another game
@@ -80,13 +81,13 @@ def read_sources(rules: Rules, words: Sequence[str]) -> Sources:
     return Sources(tuple(files), tuple(bots), tuple(policies))
 
 
-def policy_called(word: str) -> Path | None:
+def policy_called(rules: Rules, word: str) -> Path | None:
     """Return the run, checkpoint or policy that a word means; files and folders go before it."""
     name, _ = split_style(word)
     path = Path(name).expanduser()
     if (path.exists() and not has_policy(path)) or any(sign in word for sign in MAGIC):
         return None
-    return locate(name)
+    return locate(full_name(name, rules.name))
 
 
 def files_called(rules: Rules, word: str) -> list[Path]:
@@ -113,7 +114,7 @@ def absolute_source(rules: Rules, word: str) -> str:
     """The same word with whole paths, for whoever reads it from another folder."""
     if rules.bot_called(word):
         return word
-    if place := policy_called(word):
+    if place := policy_called(rules, word):
         from sparring.store.policies import load_playable
 
         folder, _ = load_playable(place)  # a run means another checkpoint tomorrow
