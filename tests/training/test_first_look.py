@@ -98,3 +98,29 @@ def test_nobody_loads_early_who_has_nothing_to_evaluate(words: str) -> None:
     command, rest = find(words.split())
     with loading_early(command, rest):
         assert not evaluate._early
+
+
+@pytest.mark.parametrize(
+    ("bots", "rival", "best"),
+    [
+        ((0.97, 0.99), (0.6, 0.7), 2),  # the bots cannot tell them apart, the match can
+        ((0.97, 0.99), (0.45, 0.6), 1),  # nor can the match
+        ((0.80, 0.84), (0.6, 0.7), 1),  # beats the best, and has become weaker against bots
+    ],
+)
+def test_who_beats_the_best_and_is_no_weaker_against_bots_takes_its_place(
+    tmp_path: Path, bots: tuple[float, float], rival: tuple[float, float], best: int
+) -> None:
+    def match(low: float, high: float) -> dict[str, float]:
+        return {**FOUND, "win": (low + high) / 2, "low": low, "high": high}
+
+    member = member_of(tmp_path)
+    member.rules = Rules("connect_four")
+    member.opponents = ["ab4"]
+    member.add_evaluation(1, {"results": {"ab4": match(0.975, 0.995)}})
+    want(member, 2)
+    asked = member.request()
+    assert asked is not None
+    (before,) = asked["rivals"]
+    member.add_evaluation(2, {"results": {"ab4": match(*bots), before: match(*rival)}})
+    assert member.best["update"] == best

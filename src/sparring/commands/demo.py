@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from sparring.commands.shared.filming import result_line
 from sparring.commands.shared.playing import move_of, with_memory
 from sparring.commands.shared.printing import (
     ProgressBar,
@@ -23,7 +24,7 @@ from sparring.errors import ConfigError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.games.state import new_state
-from sparring.games.terminal import Terminal, terminal_of
+from sparring.games.terminal import terminal_of
 from sparring.league.arena import evaluate
 from sparring.league.results import MatchResult
 from sparring.league.seating import load_player
@@ -91,7 +92,9 @@ def lines_of_game(champion: Any, rules: Rules, seed: int) -> Iterator[str]:
     state, terminal = new_state(rules, seed=seed), terminal_of(rules, ONLOOKER)
     players = with_memory([champion, rules.bots[-1]], skip_forced=rules.skip_forced)
     yield from ["", *state.text().rstrip("\n").splitlines(), ""]
+    steps = 0
     while not state.over:
+        steps += 1
         before = state.clone()
         action = move_of(players[min(state.seat, 1)], state)
         state.apply(action)
@@ -99,7 +102,8 @@ def lines_of_game(champion: Any, rules: Rules, seed: int) -> Iterator[str]:
             line.replace("seat 0", CHAMPION) for line in terminal.narrate(before, action, state)
         )
     yield from ["", *state.text().rstrip("\n").splitlines()]
-    yield from Terminal.result(terminal, state).replace("seat 0", CHAMPION).splitlines()
+    names = [CHAMPION, *[rules.bots[-1]] * (rules.seats - 1)]
+    yield result_line(rules, steps, state.end or "over", names, state.scores)
 
 
 def play_matches(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -370,7 +371,7 @@ class Member:
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
         self._record_targets(guaranteed_share(self.rules, results), seconds)
-        if self.best["update"] < 0 or strength > self.best["strength"]:
+        if self._is_best(strength, results, result["results"]):
             self._set_best(number, strength)
             self._add_best_to_league(number, seconds)
         self.evaluations_since_best = (
@@ -379,6 +380,22 @@ class Member:
         if self.course:
             self.course.record_evaluation(number, results)
         return results
+
+    def _is_best(
+        self, strength: float, results: Mapping[str, Any], played: Mapping[str, Any]
+    ) -> bool:
+        """Whether a checkpoint becomes the best.
+
+        It is stronger against the bots, or it wins its match against the best one so far and is
+        not shown to be weaker against the bots, who say little once all of them are beaten.
+        """
+        if self.best["update"] < 0 or strength > self.best["strength"]:
+            return True
+        before = played.get(str(self.run.checkpoints / f"{self.best['update']:08d}"))
+        if before is None or not before["low"] > 1 / self.rules.seats:
+            return False
+        halves = [(one["high"] - one["low"]) / 2 for one in results.values()]
+        return strength + math.hypot(*halves) / len(halves) >= float(self.best["strength"])
 
     def _match_metrics(
         self, number: int, played: Mapping[str, Any], opponents: list[str]
