@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -115,3 +116,13 @@ def test_games_without_a_tree_are_refused_before_training(game: str, told: str) 
     config = merged(with_preset(game), {"eval": {"exploitability": "on"}}, "test")
     with pytest.raises(ConfigError, match=f"eval.exploitability on: {game} {told}.*exploit"):
         resolve([config], played=False)
+
+
+def test_the_best_checkpoint_is_the_one_that_is_exploited_least(tmp_path: Path) -> None:
+    member = member_of(tmp_path, exploitability="on")
+    for number, win, gain in [(1, 0.6, 0.3), (2, 0.5, 0.1), (3, 0.7, 0.2), (4, 0.9, None)]:
+        results = {name: {**FOUND, "win": win} for name in member.opponents}
+        found = {} if gain is None else {"exploitability": gain}
+        member.add_evaluation(number, {"results": results, **found})
+    assert member.best == {"update": 2, "strength": 0.5, "exploitability": 0.1}
+    assert json.loads((member.run.path / "best.json").read_text())["checkpoint"] == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,7 @@ from sparring.schedule import Moment
 from sparring.store import checkpoint as checkpoints
 from sparring.store.folders import BEST, SNAPSHOT, display_path
 from sparring.store.policies import custom_meta
+from sparring.training.best import EXPLOITABILITY, NOBODY, is_better
 from sparring.training.budget import BUDGETS, set_budget
 from sparring.training.evaluations import (
     TrainingReturn,
@@ -62,7 +62,7 @@ class Member:
         self.active = True
         """False for a member of a population that has diverged."""
         self.events: list[dict[str, Any]] = []
-        self.best: dict[str, float] = {"update": -1, "strength": -1.0}
+        self.best: dict[str, float] = dict(NOBODY)
         self.first: dict[str, float] = {}
         """Seconds and score of the first evaluation."""
         self.evaluations_since_best = 0
@@ -119,7 +119,7 @@ class Member:
             status.total_updates = meta["total_updates"]
         best_folder = self.run.checkpoints / f"{best:08d}"
         if best >= 0 and not checkpoints.is_valid(best_folder, segments=False):
-            self.best, status.best = {"update": -1, "strength": -1.0}, -1
+            self.best, status.best = dict(NOBODY), -1
             self.record_event("best lost: its checkpoint is damaged or gone", checkpoint=best)
         self.write_json(EVENTS, self.events)
         if result := better_saved_checkpoint(self.run.path, self.best, until=resume.number):
@@ -190,8 +190,8 @@ class Member:
 
     def _write_best(self) -> None:
         if self.best["update"] >= 0:
-            best = {"checkpoint": int(self.best["update"]), "strength": self.best["strength"]}
-            self.write_json(BEST, best)
+            found = {key: value for key, value in self.best.items() if key != "update"}
+            self.write_json(BEST, {"checkpoint": int(self.best["update"]), **found})
         else:
             (self.run.path / BEST).unlink(missing_ok=True)
 
@@ -371,8 +371,11 @@ class Member:
         values |= pace(self.first, results, seconds, self.rules)
         self.metrics.add(number, values, seconds=seconds)
         self._record_targets(guaranteed_share(self.rules, results), seconds)
-        if self._is_best(strength, results, result["results"]):
-            self._set_best(number, strength)
+        found = {"strength": strength}
+        found |= {key: result[key] for key in (EXPLOITABILITY,) if key in result}
+        before = str(self.run.checkpoints / f"{int(self.best['update']):08d}")
+        if is_better(self.rules, self.best, found, results, result["results"].get(before)):
+            self._set_best(number, found)
             self._add_best_to_league(number, seconds)
         self.evaluations_since_best = (
             0 if number == self.best["update"] else self.evaluations_since_best + 1
@@ -380,22 +383,6 @@ class Member:
         if self.course:
             self.course.record_evaluation(number, results)
         return results
-
-    def _is_best(
-        self, strength: float, results: Mapping[str, Any], played: Mapping[str, Any]
-    ) -> bool:
-        """Whether a checkpoint becomes the best.
-
-        It is stronger against the bots, or it wins its match against the best one so far and is
-        not shown to be weaker against the bots, who say little once all of them are beaten.
-        """
-        if self.best["update"] < 0 or strength > self.best["strength"]:
-            return True
-        before = played.get(str(self.run.checkpoints / f"{self.best['update']:08d}"))
-        if before is None or not before["low"] > 1 / self.rules.seats:
-            return False
-        halves = [(one["high"] - one["low"]) / 2 for one in results.values()]
-        return strength + math.hypot(*halves) / len(halves) >= float(self.best["strength"])
 
     def _match_metrics(
         self, number: int, played: Mapping[str, Any], opponents: list[str]
@@ -449,12 +436,12 @@ class Member:
         if not by_training(self.rules) or not earned.games or update == self.best["update"]:
             return
         if self.best["update"] < 0 or earned.mean > self.best["strength"]:
-            self._set_best(update, earned.mean, by="training return")
+            self._set_best(update, {"strength": earned.mean}, by="training return")
 
-    def _set_best(self, number: int, strength: float, **how: Any) -> None:
+    def _set_best(self, number: int, found: Mapping[str, float], **how: Any) -> None:
         self.status.best = number
-        self.best = {"update": number, "strength": strength}
-        self.record_event("best", checkpoint=number, strength=strength, **how)
+        self.best = {"update": number, **found}
+        self.record_event("best", checkpoint=number, **found, **how)
         self._write_best()
 
     def _record_targets(self, least: float, seconds: float) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.config.options import flat
+from sparring.config.synonyms import DEFAULT_ALGO
 from sparring.training.planning.settings import MACHINES, read_config, with_preset, written
 from sparring.training.records.overview import Overview, read_json
 
@@ -46,6 +47,7 @@ def command_of(config: Mapping[str, Any], *, gpu: bool) -> str:
     game, algo = str(config["game"]), str(config["algo"])
     usual = flat(written(with_preset(game, gpu=gpu, algo=algo)))
     words = ["sparring", "train", game]
+    words += [] if algo == DEFAULT_ALGO else ["--algo", algo]
     for key, value in flat(written(read_config(config, str(config.get("name", ""))))).items():
         left_out = {key, key.split(".")[0]} & LEFT_OUT
         if left_out or usual.get(key) == value:

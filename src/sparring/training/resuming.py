@@ -94,17 +94,18 @@ def check_weights(learner: Learner, saved: Checkpoint) -> None:
 
 def better_saved_checkpoint(
     run: Path, best: Mapping[str, float], *, until: int
-) -> tuple[int, float] | None:
-    """Number and strength of a best checkpoint, up to `until`, found after `best` was saved."""
+) -> tuple[int, dict[str, float]] | None:
+    """Number and measurements of a best checkpoint, up to `until`, found after `best` was saved."""
     found = read_json(run / BEST)
     named = found if isinstance(found, dict) else {}
-    number, strength = named.get("checkpoint"), named.get("strength")
-    if type(number) is not int or type(strength) is not float or not math.isfinite(strength):
+    number = named.pop("checkpoint", None)
+    finite = [type(one) is float and math.isfinite(one) for one in named.values()]
+    if type(number) is not int or "strength" not in named or not all(finite):
         return None
-    better = best["update"] < 0 or strength > best["strength"]
+    better = number > best["update"]
     folder = run / CHECKPOINTS / f"{number:08d}"
     if better and 0 <= number <= until and is_valid(folder, segments=False):
-        return number, strength
+        return number, named
     return None
 
 
