@@ -185,7 +185,7 @@ def test_files_that_do_not_fit_are_refused_and_left_as_they_are(
         ("cage2", "cage2 has one seat"),
         ("my:make_env", "a custom environment, which has no ladder"),
         ("tic_tac_toe --replace", "--replace goes with --submit"),
-        ("tic_tac_toe --submit mine --remove random", "are two commands"),
+        ("tic_tac_toe --submit mine --remove random", "do not go together"),
         ("tic_tac_toe --submit carefull", "did you mean 'careful'"),
         ("tic_tac_toe --remove randm", "did you mean 'random'?"),
         ("skull_king --submit mine", "mine plays tic_tac_toe, not skull_king"),

@@ -17,7 +17,7 @@ RUNS_TAKEN = ("run", "challenger", "policy", "players", "player", "names")
 """Positional arguments that may be a run."""
 GAMES_TAKEN = ("game", "target")
 """Positional arguments that may be a game."""
-RUN_OPTIONS = ("against", "init", "submit")
+RUN_OPTIONS = ("against", "crown", "init", "submit")
 """Options that may be a run."""
 EITHER = ("play", "profile")
 """Commands whose first argument is a game or a run."""

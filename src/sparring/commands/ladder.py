@@ -54,6 +54,8 @@ def run(config: LadderConfig) -> int:
         return list_ladders(config)
     out = folder_of(config.out)
     rules = game_of(config)
+    if config.crown:
+        return crown(config, rules)
     file = Path(config.file) if config.file else FOLDER / f"{rules.name}.json"
     rules = open_ladder(file, rules, config).rules
     for word in config.submit:
@@ -71,15 +73,30 @@ def run(config: LadderConfig) -> int:
     return report(ladder, notes, file, config, out)
 
 
+def threads_of(config: LadderConfig) -> int:
+    return check_threads(config.threads or os.cpu_count() or 1)
+
+
+def crown(config: LadderConfig, rules: Rules) -> int:
+    find_player(config.crown, rules)
+    announce(f"ladder {rules.name}", quiet=config.json)
+    from sparring.commands.shared.challenge import run_challenge
+
+    return run_challenge(config, rules, threads_of(config))
+
+
 def check_together(config: LadderConfig) -> None:
     """Refuse options that have no effect together."""
-    named = ("submit", "remove", "set", "file")
+    named = ("submit", "remove", "crown", "set", "file", "out")
     if not config.game and (given := [name for name in named if getattr(config, name)]):
         raise ConfigError(f"--{given[0]} needs a game: sparring ladder GAME --{given[0]} ...")
     if config.replace and not config.submit:
         raise ConfigError("--replace goes with --submit RUN")
-    if config.submit and config.remove:
-        raise ConfigError("--submit and --remove are two commands; give one at a time")
+    given = [name for name in named[:3] if getattr(config, name)]
+    if config.crown and (more := [name for name in named[3:] if getattr(config, name)]):
+        given += more
+    if len(given) > 1:
+        raise ConfigError(f"--{given[0]} and --{given[1]} do not go together; give one at a time")
 
 
 def game_of(config: LadderConfig) -> Rules:
@@ -111,12 +128,12 @@ def open_ladder(file: Path, rules: Rules, config: LadderConfig) -> Ladder:
 
 
 def remove(file: Path, rules: Rules, config: LadderConfig) -> Ladder:
-    ladder = open_ladder(file, rules, config)
-    for name in config.remove:
+    ladder, names = open_ladder(file, rules, config), list(dict.fromkeys(config.remove))
+    for name in names:
         if name not in ladder.names:
             raise ConfigError(f"no player {name!r} on {file}{suggestion(name, ladder.names)}")
     with alone(file):
-        ladder = open_ladder(file, rules, config).without(config.remove, left_out=True)
+        ladder = open_ladder(file, rules, config).without(names, left_out=True)
         write_ladder(file, ladder)
     return ladder
 
@@ -124,13 +141,14 @@ def remove(file: Path, rules: Rules, config: LadderConfig) -> Ladder:
 def add(file: Path, rules: Rules, config: LadderConfig) -> tuple[Ladder, list[str]]:
     """Play what a ladder misses; return it, and what is to be said about its players."""
     ladder = open_ladder(file, rules, config)
-    entries = {one.name: one for one in (*ladder.players, *own_players(rules))}
-    able = [name for name, one in entries.items() if name not in ladder.left_out and exists(one)]
-    if not config.submit and not ladder.missing(able):
+    known = {*ladder.left_out, *ladder.players}
+    new = [one for one in own_players(rules) if not known & {one, one.name}]
+    able = [one.name for one in ladder.players if exists(one, rules)]
+    if not (config.submit or new or ladder.missing(able)):
         return ladder, []
     check_file(file, "--file" if config.file else "", parents=True)
-    threads = check_threads(config.threads or os.cpu_count() or 1)
-    if config.submit or any(one.kind == POLICY for one in ladder.players):
+    threads = threads_of(config)
+    if config.submit or any(one.hash for one in (*ladder.players, *new)):
         announce(f"ladder {rules.name}", quiet=config.json)
         import torch
 
@@ -155,7 +173,7 @@ def report(
     if config.json:
         print_json(described(ladder, found, notes, file, pictures))
         return 0
-    origins = {player.name: origin_of(player) for player in ladder.players}
+    origins = {player.name: origin_of(player, ladder.rules) for player in ladder.players}
     if ladder.players:
         print_ratings(found, origins)
     lines = [*rating_notes(found), *doubts(found)] if found.pairings else []
@@ -169,13 +187,14 @@ def report(
     return 0
 
 
-def origin_of(player: LadderPlayer) -> str:
+def origin_of(player: LadderPlayer, rules: Rules) -> str:
     """Return where a player comes from."""
+    there = exists(player, rules)
     if player.kind != POLICY:
-        return player.kind
+        return player.kind if there else f"past {player.kind}"
     path = Path(player.path)
     run = path.parent.parent if path.parent.name == CHECKPOINTS else path
-    return f"{run}{'' if exists(player) else ' (gone)'}"
+    return f"{run}{'' if there else ' (gone)'}"
 
 
 def described(
@@ -198,7 +217,7 @@ def described(
                 "kind": players[row.player].kind,
                 "path": players[row.player].path or None,
                 "hash": players[row.player].hash or None,
-                "there": exists(players[row.player]),
+                "there": exists(players[row.player], ladder.rules),
                 **rating_values(row),
             }
             for row in found.ratings

@@ -376,8 +376,12 @@ class LadderConfig(Checked):
     leave the ladder. Otherwise they stay, and a name that is taken becomes NAME#2."""
     remove: tuple[str, ...] = ()
     """A player to take off, with its results, by its name in the table. Once per player."""
+    crown: str = ""
+    """A run or a checkpoint to become the game's champion, if a sequential test shows that it is
+    stronger than the one that is, or than the strongest bot. Exit code 1 if not."""
     games: Annotated[int, between(0, 1_000_000)] = 0
-    """Games of each pairing; four times as many halve the intervals. 0: 2,048."""
+    """Games of each pairing; four times as many halve the intervals. 0: 2,048, and at most 40,000
+    with --crown."""
     file: str = ""
     """The file of the ladder. Left out: runs/ladders/GAME.json."""
     set: tuple[str, ...] = ()

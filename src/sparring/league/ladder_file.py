@@ -19,6 +19,7 @@ from sparring.league.outcomes import KeptPairing
 from sparring.league.round_robin import RoundRobinResult, pairs_of, rate_pairings
 from sparring.output_files import writing
 from sparring.proof.validity import signature
+from sparring.store.champions import CHAMPION
 from sparring.store.files import write_atomic
 from sparring.store.folders import RUNS
 from sparring.store.schema import (
@@ -44,7 +45,7 @@ MAX_BYTES = 64 * 2**20
 MAX_DEALS = 10**9
 """With one outcome."""
 
-BOT, POLICY, CHAMPION = "bot", "policy", "champion"
+BOT, POLICY = "bot", "policy"
 HASH = string_matching(r"[0-9a-f]{64}", "a hash of 64 digits")
 
 
@@ -56,7 +57,10 @@ def name(value: Any, where: str) -> None:
 
 
 PLAYER = object_with(
-    {"name": name, "kind": string_matching("bot|policy|champion", "bot, policy or champion")},
+    {
+        "name": name,
+        "kind": string_matching(f"{BOT}|{POLICY}|{CHAMPION}", "bot, policy or champion"),
+    },
     {"path": name, "style": name, "hash": HASH},
     closed=True,
 )
@@ -101,7 +105,7 @@ class LadderPlayer:
     style: str = ""
     """How a policy plays: @greedy, @64."""
     hash: str = ""
-    """Of a policy's weights."""
+    """Of the weights; "" for a bot."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +156,22 @@ class Ladder:
         """Return the ladder without players. left_out: they do not come back by themselves."""
         gone = set(names)
         pairings = [p for p in self.pairings if not gone & {p.one, p.two}]
-        kinds = {player.name: player.kind for player in self.players}
-        stay_out = [one for one in names if left_out and kinds[one] != POLICY]
+        own = {one.name for one in self.players if one.kind == BOT or one.name == CHAMPION}
+        stay_out = [one for one in names if left_out and one in own]
         return replace(
             self,
             players=tuple(player for player in self.players if player.name not in gone),
             pairings=tuple(pairings),
             left_out=(*self.left_out, *stay_out),
         )
+
+    def renamed(self, old: str, new: str) -> Ladder:
+        def name(one: str) -> str:
+            return new if one == old else one
+
+        players = [replace(player, name=name(player.name)) for player in self.players]
+        pairings = [replace(p, one=name(p.one), two=name(p.two)) for p in self.pairings]
+        return replace(self, players=tuple(players), pairings=tuple(pairings))
 
 
 def new_ladder(rules: Rules) -> Ladder:
@@ -243,7 +255,7 @@ def check_names(ladder: Ladder) -> None:
     names = ladder.names
     if len(set(names)) < len(names):
         raise ValueError("a player is there twice")
-    if unknown := [one.name for one in ladder.players if one.kind == POLICY and not one.hash]:
+    if unknown := [one.name for one in ladder.players if one.kind != BOT and not one.hash]:
         raise ValueError(f"{unknown[0]} has no hash")
     pairs = [(pairing.one, pairing.two) for pairing in ladder.pairings]
     known = pairs_of(ladder.rules, names)

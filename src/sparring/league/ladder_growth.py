@@ -58,7 +58,8 @@ def plan_growth(
             players.setdefault(name, find_again(entries[name], rules, threads))
         except GoneError as error:
             del entries[name]
-            notes.append(f"{name} meets nobody new, {error}; --remove {name} takes it off")
+            stays = f"{name} meets nobody new, {error}; --remove {name} takes it off"
+            notes.append(stays if name in ladder.names else f"{name} stays out, {error}")
     return Growth(ladder, entries, players, ladder.missing([*entries]), notes)
 
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sparring.errors import SparringError
+from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
 from sparring.league.ladder_file import BOT, POLICY, Ladder, LadderPlayer
 from sparring.league.players import Player
+from sparring.store.champions import CHAMPION, champion_games, champion_of, named_champion
 from sparring.store.folders import display_path, is_file, is_folder
-from sparring.store.lookup import find_player, run_of
-from sparring.store.styles import Style, read_styles
+from sparring.store.lookup import find_player, run_of, split_style, style_of_champion
+from sparring.store.styles import AS_IS, Style, read_styles
 
 if TYPE_CHECKING:
     from sparring.nets.policy import Policy
@@ -27,6 +28,9 @@ def enter(word: str, rules: Rules, threads: int = 1) -> tuple[LadderPlayer, Play
     found = find_player(word, rules)
     if found.path is None:
         return LadderPlayer(found.bot), found.bot
+    if named_champion(found.word, rules):
+        entry = champion_entry(rules, split_style(word)[1])
+        return entry, find_again(entry, rules, threads)
     from sparring.store.policies import LOADED_FROM, load_playable
 
     folder, _ = load_playable(found.path)
@@ -43,21 +47,27 @@ def find_again(player: LadderPlayer, rules: Rules, threads: int = 1) -> Player:
         if player.name not in rules.bots:
             raise GoneError(f"{rules.name} has no bot {player.name}")
         return player.name
-    if not exists(player):
-        raise GoneError(f"{player.path} is gone")
+    champion = player.kind == CHAMPION
+    if not exists(player, rules):
+        why = "the weights of past champions are not kept" if champion else f"{player.path} is gone"
+        raise GoneError(why)
     try:
-        policy = load(Path(player.path), style_of(player), threads)
+        path = champion_of(rules.name).weights if champion else Path(player.path)
+        policy = load(path, style_of(player), threads)
         policy.check_fits(rules)
     except (OSError, SparringError) as error:
         raise GoneError(f"it cannot be loaded: {error}") from error
-    if weights_hash(policy) != player.hash:
+    if not champion and weights_hash(policy) != player.hash:
         raise GoneError(f"{player.path} holds other weights now")
     policy.name = player.name
     return policy
 
 
-def exists(player: LadderPlayer) -> bool:
-    """Whether the files of a player are there; their content is not read."""
+def exists(player: LadderPlayer, rules: Rules) -> bool:
+    """Whether the files of a player are there; weights of a run are not read."""
+    if player.kind == CHAMPION:
+        is_there = rules.name in champion_games()
+        return is_there and champion_of(rules.name).entry["sha256"] == player.hash
     path = Path(player.path)
     return player.kind == BOT or is_folder(path) or is_file(path)
 
@@ -82,8 +92,20 @@ def weights_hash(policy: Policy) -> str:
 
 
 def own_players(rules: Rules) -> list[LadderPlayer]:
-    """Return the players that a game brings along."""
-    return [LadderPlayer(bot) for bot in rules.bots]
+    """Return the players that come with a game: its bots, with its usual flags its champion too."""
+    players = [LadderPlayer(bot) for bot in rules.bots]
+    if rules.name in champion_games() and rules.config == Rules(rules.name).config:
+        try:
+            players.append(champion_entry(rules, AS_IS))
+        except SparringError as error:
+            warn(f"{error}; the ladder goes on without it")
+    return players
+
+
+def champion_entry(rules: Rules, style: Style) -> LadderPlayer:
+    champion, name = champion_of(rules.name), f"{CHAMPION}{style}"
+    plays = style or style_of_champion(f"{rules.name}:{CHAMPION}")
+    return LadderPlayer(name, CHAMPION, "", str(plays), champion.entry["sha256"])
 
 
 def admit(
@@ -92,15 +114,19 @@ def admit(
     """Return the ladder that a player enters, and the player under its name there.
 
     Weights that are there already keep their name. A name that is taken gets a number.
+    A champion always has its name: the one before it is champion-HASH.
     replaces: the player takes the place of its run's or folder's earlier ones that play alike.
     """
-    same = player.hash, player.style
+    same = player.kind == BOT, player.hash or player.name, player.style
     for other in ladder.players:
-        if other.kind == BOT and other.name == player.name:
+        if (other.kind == BOT, other.hash or other.name, other.style) == same:
             return ladder, other
-        if player.hash and (other.hash, other.style) == same:
-            return ladder, other
-    if replaces:
+    if player.kind == CHAMPION:
+        for other in ladder.players:
+            if other.name == player.name:
+                past = f"{CHAMPION}-{other.hash[:12]}{player.name.removeprefix(CHAMPION)}"
+                ladder = ladder.renamed(other.name, past)
+    elif replaces:
         ladder = ladder.without([one.name for one in ladder.players if is_earlier(one, player)])
     elif player.name in ladder.names:
         number = 2
@@ -112,6 +138,6 @@ def admit(
 
 def is_earlier(one: LadderPlayer, player: LadderPlayer) -> bool:
     """Whether one is an earlier state of the run or folder of a player."""
-    if BOT in (one.kind, player.kind) or one.style != player.style:
+    if (one.kind, player.kind) != (POLICY, POLICY) or one.style != player.style:
         return False
     return run_of(Path(one.path)) == run_of(Path(player.path))

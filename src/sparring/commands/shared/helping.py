@@ -26,7 +26,18 @@ SHORT: dict[str, tuple[str, ...]] = {
     ),
     "eval": ("against", "games", "game", "set", "sampled", "threads", "seed", "json"),
     "arena": ("game", "games", "set", "threads", "seed", "json"),
-    "ladder": ("submit", "replace", "remove", "games", "file", "out", "threads", "seed", "json"),
+    "ladder": (
+        "submit",
+        "replace",
+        "remove",
+        "crown",
+        "games",
+        "file",
+        "out",
+        "threads",
+        "seed",
+        "json",
+    ),
     "bench train": ("games", "steps", "rounds", "threads", "device", "algo", "save", "json"),
 }
 """Options in `--help` of commands with many; ALGO. is the table of the algorithm."""

@@ -17,6 +17,7 @@ from sparring.errors import ConfigError
 from sparring.league.elo import unbounded_pairs
 from sparring.league.ratings import PairScore, Rating
 from sparring.league.round_robin import RoundRobinResult
+from sparring.proof.exploitability import EXACT_GAMES
 
 FAIR = "every deal from every seat"
 MAX_NAMED = 12
@@ -84,6 +85,11 @@ def doubts(found: Rated) -> list[str]:
     if repeats := [p for p in found.pairings if p.distinct_deals < p.deals]:
         which = named([f"{p.one} - {p.two}" for p in repeats])
         lines.append(f"deals repeat, and repeated ones count once: {which}")
+    if found.rules.hides and found.rules.name in EXACT_GAMES:
+        lines.append(
+            "games that are won say little here; exploitability says more: sparring exploit RUN "
+            "--exact"
+        )
     return lines
 
 
