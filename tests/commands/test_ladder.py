@@ -122,8 +122,12 @@ def test_other_weights_under_a_name_are_another_player(
     save_policy(policy(2), here / "mine")
     replaced = ladder(capsys, "--submit", "mine", "--replace")
     assert [row["player"] for row in replaced["ratings"] if row["kind"] == "policy"] == ["mine"]
-    save_policy(policy(2), here / "copy")
-    assert ladder(capsys, "--submit", "copy")["notes"] == ["copy is on the ladder as mine"]
+    (here / "mine").rename(here / "moved")
+    assert main(["ladder", "tic_tac_toe"]) == 0
+    assert "mine (gone)" in capsys.readouterr().out
+    found = ladder(capsys, "--submit", "moved")
+    assert found["notes"] == ["moved is on the ladder as mine"]
+    assert [row["path"] for row in found["ratings"] if row["path"]] == ["moved"]
 
 
 def test_who_is_taken_off_stays_off(capsys: pytest.CaptureFixture[str]) -> None:
@@ -212,3 +216,9 @@ def test_two_processes_do_not_play_for_one_ladder(capsys: pytest.CaptureFixture[
         assert main(["ladder", "tic_tac_toe", *QUICK]) == 2
     assert "another process plays for runs/ladders/tic_tac_toe.json" in capsys.readouterr().err
     assert not FILE.exists()
+    ladder(capsys, "--submit", "mine")
+    change(lambda saved: saved["pairings"].pop())
+    with ladder_growth.alone(FILE):  # what is there so far can be looked at meanwhile
+        assert main(["ladder", "tic_tac_toe"]) == 0
+    shown = capsys.readouterr().out
+    assert "another process plays" in shown and "careful" in shown

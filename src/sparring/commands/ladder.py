@@ -34,7 +34,7 @@ from sparring.league.ladder_file import (
     read_ladder,
     write_ladder,
 )
-from sparring.league.ladder_growth import alone, grow, plan_growth
+from sparring.league.ladder_growth import BusyError, alone, grow, plan_growth
 from sparring.league.ladder_players import exists, own_players
 from sparring.league.outcomes import KeptPairing
 from sparring.league.round_robin import RoundRobinResult, RoundRobinSettings
@@ -66,10 +66,14 @@ def run(config: LadderConfig) -> int:
         try:
             ladder, notes = add(file, rules, config)
         except KeyboardInterrupt:
-            ladder = open_ladder(file, rules, config)
-            text = f"interrupted; {len(ladder.pairings):,} pairings are kept in {file}"
-            print(f"\nsparring: {text}, the same command goes on", file=sys.stderr)
+            kept = len(open_ladder(file, rules, config).pairings)
+            text = f"{kept:,} pairing{' is' if kept == 1 else 's are'} kept in {file}"
+            print(f"\nsparring: interrupted; {text}, the same command goes on", file=sys.stderr)
             return INTERRUPTED
+        except BusyError as error:
+            ladder, notes = open_ladder(file, rules, config), [str(error)]
+            if config.submit or not ladder.players:
+                raise
     return report(ladder, notes, file, config, out)
 
 

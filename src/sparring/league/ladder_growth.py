@@ -18,6 +18,10 @@ from sparring.league.round_robin import Progress, RoundRobinSettings, play_pairi
 from sparring.store.files import locked
 
 
+class BusyError(ConfigError):
+    """Another process plays for a ladder."""
+
+
 @dataclass(frozen=True)
 class Growth:
     """Pairings that a ladder misses, with their players."""
@@ -55,7 +59,8 @@ def plan_growth(
     ladder.check_room([*entries])
     for name in dict.fromkeys(name for pair in ladder.missing([*entries]) for name in pair):
         try:
-            players.setdefault(name, find_again(entries[name], rules, threads))
+            if name not in players:
+                players[name] = find_again(entries[name], rules, threads)
         except GoneError as error:
             del entries[name]
             stays = f"{name} meets nobody new, {error}; --remove {name} takes it off"
@@ -70,6 +75,8 @@ def grow(growth: Growth, file: Path, settings: RoundRobinSettings, progress: Pro
     """
     ladder = growth.ladder
     games = whole_rounds(ladder.rules, settings.games)
+    if not growth.missing:
+        write_ladder(file, ladder)  # whose players may have moved
     for at, (one, two) in enumerate(growth.missing):
         table = [growth.players[one]] + [growth.players[two]] * (ladder.rules.seats - 1)
 
@@ -92,6 +99,6 @@ def alone(file: Path) -> Iterator[None]:
         with locked(file.with_name(f".{file.name}.lock")):
             yield
     except BlockingIOError:
-        raise ConfigError(
+        raise BusyError(
             f"another process plays for {file}; wait for its end, or name another with --file"
         ) from None

@@ -66,8 +66,10 @@ def find_again(player: LadderPlayer, rules: Rules, threads: int = 1) -> Player:
 def exists(player: LadderPlayer, rules: Rules) -> bool:
     """Whether the files of a player are there; weights of a run are not read."""
     if player.kind == CHAMPION:
-        is_there = rules.name in champion_games()
-        return is_there and champion_of(rules.name).entry["sha256"] == player.hash
+        try:
+            return bool(champion_of(rules.name).entry["sha256"] == player.hash)
+        except SparringError:  # there is none, or none that can play
+            return False
     path = Path(player.path)
     return player.kind == BOT or is_folder(path) or is_file(path)
 
@@ -113,22 +115,24 @@ def admit(
 ) -> tuple[Ladder, LadderPlayer]:
     """Return the ladder that a player enters, and the player under its name there.
 
-    Weights that are there already keep their name. A name that is taken gets a number.
-    A champion always has its name: the one before it is champion-HASH.
+    Weights that are there already keep their name, wherever they lie now. A champion always has
+    its name: the one before it is champion-HASH. For others a name that is taken gets a number.
     replaces: the player takes the place of its run's or folder's earlier ones that play alike.
     """
     same = player.kind == BOT, player.hash or player.name, player.style
     for other in ladder.players:
         if (other.kind == BOT, other.hash or other.name, other.style) == same:
-            return ladder, other
+            found = other if exists(other, ladder.rules) else replace(other, path=player.path)
+            players = (found if one == other else one for one in ladder.players)
+            return replace(ladder, players=tuple(players)), found
     if player.kind == CHAMPION:
         for other in ladder.players:
             if other.name == player.name:
                 past = f"{CHAMPION}-{other.hash[:12]}{player.name.removeprefix(CHAMPION)}"
                 ladder = ladder.renamed(other.name, past)
-    elif replaces:
+    if replaces:
         ladder = ladder.without([one.name for one in ladder.players if is_earlier(one, player)])
-    elif player.name in ladder.names:
+    if player.name in ladder.names:
         number = 2
         while f"{player.name}#{number}" in ladder.names:
             number += 1
