@@ -17,6 +17,7 @@ from sparring.config import NetConfig
 from sparring.league import ladder_growth
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.store import champions
 from sparring.store.policies import save_policy
 
 QUICK = ["--games", "64", "--threads", "1"]
@@ -34,6 +35,7 @@ def policy(seed: int = 0) -> Policy:
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(champions, "ZOO", tmp_path / "zoo")  # without a champion
     save_policy(policy(), tmp_path / "mine")
     return tmp_path
 
