@@ -43,6 +43,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["help", "tun"], ["tune"]),
         (["resume", "fi"], ["first"]),
         (["eval", "la"], ["latest"]),
+        (["ladder", "x", "--submit", "fi"], ["first"]),
         (["play", "kuhn"], ["kuhn_poker", "kuhn_poker_3"]),
         (["completion", "z"], ["zsh"]),
         (["train", "nothing"], []),

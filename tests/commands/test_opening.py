@@ -42,6 +42,8 @@ REFUSED = {
     "eval captan": "did you mean 'captain'",
     "exploit nothere": "no player 'nothere'",
     "arena captain nothere": "no player 'nothere'",
+    "ladder skul_king": "did you mean 'skull_king'?",
+    "ladder skull_king --submit nothere": "no player 'nothere'",
     "play nothere": "no game or run 'nothere'",
     "profile nothere": "no game or run 'nothere'",
     "resume nothere": "no run 'nothere'",

@@ -37,6 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 QUESTIONS = (
     "eval WORD",
     "arena WORD random",
+    "ladder tic_tac_toe --submit WORD",
     "play WORD",
     "play tic_tac_toe --against WORD",
     "exploit WORD",

@@ -12,9 +12,13 @@ from typing import Any
 from commands.run_helpers import make_run
 from fuzz.mutations import Raw, spoil_bytes, spoil_value
 from sparring.commands import compare, league, plot, runs
+from sparring.commands import ladder as ladder_command
 from sparring.commands.shared import printing
-from sparring.config.commands import LeagueShowConfig
+from sparring.config.commands import LadderConfig, LeagueShowConfig
 from sparring.config.runs import PlotConfig, RunsConfig
+from sparring.games.rules import Rules
+from sparring.league import ladder_file
+from sparring.league.round_robin import pairs_of
 from sparring.store import archive_index
 from sparring.training.records import comparison, comparison_report, metrics
 
@@ -145,6 +149,34 @@ def draw_run(path: Path) -> None:
     """`sparring plot`, with all numbers as a table."""
     out = path.parents[1] / "out"
     plot.run(PlotConfig((str(path.parent),), out=str(out), csv=str(out / "all.csv")))
+
+
+def ladder(by: random.Random) -> Any:
+    """The ladder of a game."""
+    rules = Rules(by.choice(("tic_tac_toe", "kuhhandel")))
+    new = ladder_file.new_ladder(rules)
+    names = [*rules.bots[:2], "mine/40"]
+    deal = [rules.seats * at % (rules.seats + 1) for at in range(rules.seats)]
+    return {
+        **{"version": 1, "game": rules.name, "rules_version": rules.rules_version},
+        **{"signature": new.signature, "game_config": rules.config, "left_out": ["champion"]},
+        "players": [
+            *({"name": name, "kind": "bot"} for name in names[:2]),
+            {"name": names[2], "kind": "policy", "path": "runs/mine", "hash": "a" * 64},
+        ],
+        "pairings": [
+            {"one": one, "two": two, "seed": 0, "distinct_deals": 9, "deals": [[deal, 40]]}
+            for one, two in pairs_of(rules, names)
+        ],
+    }
+
+
+def show_ladder(path: Path) -> None:
+    """`sparring ladder` where nothing is missing."""
+    found = ladder_file.read_ladder(path)
+    for as_json in (False, True):
+        settings = LadderConfig(found.rules.name, file=str(path), json=as_json)
+        ladder_command.report(found, [], path, settings, None)
 
 
 def show_league(path: Path) -> None:

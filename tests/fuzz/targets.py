@@ -106,6 +106,7 @@ FILES: Mapping[str, Kind] = {
     },
     "bench_file": Kind("configs.toml", TOML, plans.bench, plans.plan_bench),
     "bench_record": Kind("record.json", JSON, plans.bench_record, plans.compare_record),
+    "ladder": Kind("ladder.json", JSON, records.ladder, records.show_ladder),
     "act": Kind("question.json", JSON, web.question, web.ask),
 }
 """What people write, send or are sent."""

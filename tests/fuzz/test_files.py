@@ -15,7 +15,7 @@ FEW = {
     **dict.fromkeys(("usi", "sweep", "sweep_trials", "sweep_confirm", "sweep_options"), 2),
     **dict.fromkeys(("usi_engine", "openings", "starts", "starts_hockey", "starts_shogi"), 3),
     **dict.fromkeys(("config", "opponents", "curriculum_hockey", "bench_file", "act"), 3),
-    "bench_record": 4,
+    **dict.fromkeys(("bench_record", "ladder"), 4),
     **dict.fromkeys(("run_config", "listed_config", "results", "events", "network"), 2),
     **dict.fromkeys(("machine", "metrics", "curves", "league"), 2),
 }

@@ -11,23 +11,28 @@ from typing import Any
 
 import torch
 
-from sparring.commands.shared.curves import file_at, place_asked, write_pages
 from sparring.commands.shared.players import loaded_from, on_device, who_plays, with_search
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
+from sparring.commands.shared.ratings import (
+    doubts,
+    draw,
+    folder_of,
+    named,
+    print_matrix,
+    print_ratings,
+    rating_notes,
+    rating_values,
+)
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
-from sparring.draw.charts.league import Payoff, Rung, ladder_page, payoff_page
-from sparring.draw.charts.page import SUFFIXES
-from sparring.draw.names import short_names
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import check_plies, whole_rounds
-from sparring.league.elo import unbounded_pairs
 from sparring.league.intervals import Sprt
 from sparring.league.players import Player, name_of
-from sparring.league.ratings import score_of
 from sparring.league.round_robin import (
+    Pairing,
     PairingRunner,
     PairingTables,
     RoundRobinResult,
@@ -39,13 +44,9 @@ from sparring.league.round_robin import (
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
 
-FAIR = "every deal from every seat"
-MAX_NAMED = 12
-"""Pairings that are named in a sentence."""
-
 
 def run(config: ArenaConfig) -> int:
-    out = folder_of(config)
+    out = folder_of(config.out)
     games_kept = kept_games(config.save_games, config.save_max)
     if games_kept and config.cluster:
         raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
@@ -76,7 +77,7 @@ def run(config: ArenaConfig) -> int:
         saved = {"saved": [str(file) for file in files]} if games_kept else {}
         print_json(described(config, found, players, pictures) | saved)
         return 0
-    print_ladder(found)
+    print_ratings(found)
     if len(found.names) > 2:
         print_matrix(found)
     if len(found.names) == 2 or config.sprt:
@@ -107,16 +108,6 @@ def somewhere(
             return play_pairings(cluster, rules, tables, settings, config.threads)
 
         yield elsewhere
-
-
-def folder_of(config: ArenaConfig) -> Path | None:
-    """Return where pictures go; nothing is made before there is something to draw."""
-    if not config.out:
-        return None
-    if Path(config.out).suffix not in ("", *SUFFIXES[:-1]):
-        known = f"a folder for payoff.png and ladder.png, or x{', x'.join(SUFFIXES[:-1])}"
-        raise ConfigError(f"--out {config.out} is no picture; give {known}")
-    return place_asked(config.out)
 
 
 def check_policies(players: Sequence[Player]) -> None:
@@ -171,29 +162,7 @@ def read_anchors(pairs: Sequence[str]) -> dict[str, float] | None:
     return anchors or None
 
 
-def print_ladder(found: RoundRobinResult) -> None:
-    numbers = ("Elo", "95 %", "points", "games")
-    least = ("games", "points")
-    table = make_table(("player", *numbers), numbers=numbers, least=least)
-    for at, row in enumerate(found.ratings):
-        interval = "fixed" if row.anchor else f"{row.low:.0f} .. {row.high:.0f}"
-        points = "-" if row.score is None else f"{row.score:.1%}"
-        cells = (f"{row.elo:.0f}", interval, points, f"{row.games:,}")
-        table.add_row(f"{at + 1} {row.player}", *cells)
-    print_table(table)
-
-
-def print_matrix(found: RoundRobinResult) -> None:
-    share = found.matrix()[0]
-    columns = tuple(str(at + 1) for at in range(len(share)))
-    table = make_table(("% won against", *columns), numbers=columns)
-    for at, name in enumerate(found.order):
-        cells = ("·" if at == other else f"{100 * x:.1f}" for other, x in enumerate(share[at]))
-        table.add_row(f"{at + 1} {name}", *cells)
-    print_table(table)
-
-
-def print_pairings(found: RoundRobinResult, *, decided: bool) -> None:
+def print_pairings(found: RoundRobinResult[Pairing], *, decided: bool) -> None:
     numbers = ("win share", "95 %", "won", "tied", "lost")
     columns = ("pairing", *numbers, *(("verdict",) if decided else ()))
     table = make_table(columns, numbers=numbers, least=("tied", "won", "lost", "95 %"))
@@ -207,17 +176,8 @@ def print_pairings(found: RoundRobinResult, *, decided: bool) -> None:
     print_table(table)
 
 
-def notes(config: ArenaConfig, found: RoundRobinResult) -> list[str]:
-    seats = found.rules.seats
-    kind = "every pair" if seats == 2 else f"each alone against {seats - 1} of every other"
-    lines = [
-        f"{found.games:,} games: {kind}, every deal from all {seats} seats; "
-        "intervals hold the true value in 95 of 100 cases and count deals"
-    ]
-    fixed = [f"{row.player} at {row.elo:.0f}" for row in found.ratings if row.anchor]
-    model = "Elo" if seats == 2 else "Elo by places (Plackett-Luce)"
-    equals = f"equals win {1 / seats:.1%}"
-    lines.append(f"{model}, measured from {', '.join(fixed)}; {equals}")
+def notes(config: ArenaConfig, found: RoundRobinResult[Pairing]) -> list[str]:
+    lines = rating_notes(found)
     if config.sprt:
         open_ones = [f"{p.one} - {p.two}" for p in found.pairings if not p.verdict]
         lines.append(
@@ -227,45 +187,12 @@ def notes(config: ArenaConfig, found: RoundRobinResult) -> list[str]:
         )
         if open_ones:
             lines.append(f"not decided in {config.games:,} games: {named(open_ones)}")
-    if seats == 2:
-        gaps = unbounded_pairs([score_of(pairing.result) for pairing in found.pairings])
-        if gaps:
-            which = named([f"{one} - {two}" for one, two in gaps])
-            lines.append(f"one side got every point, so the distance may be any larger: {which}")
-    repeats = [p for p in found.pairings if p.result.distinct_deals < p.result.deals]
-    if repeats:
-        which = named([f"{p.one} - {p.two}" for p in repeats])
-        lines.append(f"deals repeat, and repeated ones count once: {which}")
-    return lines
-
-
-def named(words: Sequence[str]) -> str:
-    rest = len(words) - MAX_NAMED
-    return ", ".join(words[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-
-
-def draw(found: RoundRobinResult, out: Path) -> list[Path]:
-    names = short_names(found.order)
-    share, low, high = found.matrix()
-    seats = found.rules.seats
-    facts = [f"{found.games:,} games"]
-    alone = [f"one against {seats - 1} of the other"] if seats > 2 else []
-    payoff = Payoff(names, share, low, high, 1 / seats)
-    rungs = [
-        Rung(name, row.elo, row.low, row.high, row.anchor, row.player in found.rules.bots)
-        for name, row in zip(names, found.ratings, strict=True)
-    ]
-    game = found.rules.name
-    pages = {
-        "payoff": payoff_page(payoff, title=f"{game}: who beats whom", facts=[*alone, *facts]),
-        "ladder": ladder_page(rungs, title=f"{game}: ladder", facts=[*facts, FAIR]),
-    }
-    return write_pages({file_at(out, name): page for name, page in pages.items()})
+    return [*lines, *doubts(found)]
 
 
 def described(
     config: ArenaConfig,
-    found: RoundRobinResult,
+    found: RoundRobinResult[Pairing],
     players: Sequence[Player],
     pictures: Sequence[Path],
 ) -> dict[str, Any]:
@@ -282,12 +209,7 @@ def described(
             {
                 "player": row.player,
                 "policy": origin[row.player],
-                "elo": row.elo,
-                "low": row.low,
-                "high": row.high,
-                "points": row.score,
-                "games": row.games,
-                "anchor": row.anchor,
+                **rating_values(row),
             }
             for row in found.ratings
         ],

@@ -17,6 +17,8 @@ RUNS_TAKEN = ("run", "challenger", "policy", "players", "player", "names")
 """Positional arguments that may be a run."""
 GAMES_TAKEN = ("game", "target")
 """Positional arguments that may be a game."""
+RUN_OPTIONS = ("against", "crown", "init", "submit")
+"""Options that may be a run."""
 EITHER = ("play", "profile")
 """Commands whose first argument is a game or a run."""
 
@@ -104,6 +106,9 @@ def value_cases() -> Iterator[str]:
             if values := [] if option.positional else values_of(option):
                 place = shlex.quote(f"{name} --{option.name}")
                 yield f"      {place}) words='{' '.join(values)}' ;;"
+            elif option.path in RUN_OPTIONS:
+                place = shlex.quote(f"{name} --{option.name}")
+                yield f'      {place}) words="$(_sparring_runs)" ;;'
 
 
 def word_cases() -> Iterator[str]:
@@ -157,7 +162,9 @@ def fish() -> str:
             if option.positional:
                 lines += [f"{begun} -a '{' '.join(option.words)}'"] if option.words else []
                 continue
-            values = f" -xa '{' '.join(values_of(option))}'" if values_of(option) else ""
+            words = "(__sparring_runs)" if option.path in RUN_OPTIONS else ""
+            words = " ".join(values_of(option)) or words
+            values = f" -xa '{words}'" if words else ""
             needs = "" if option.kind is bool or values else " -r"
             lines += [f"{begun} -l {flag[2:]}{needs}{values}" for flag in option.flags]
     return "\n".join(lines)

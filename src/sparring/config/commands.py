@@ -1,4 +1,4 @@
-"""Settings of commands: games, bench, play, check, eval, exploit, arena, export, league."""
+"""Settings of commands: games, bench, play, check, eval, exploit, arena, ladder, export, league."""
 
 from __future__ import annotations
 
@@ -358,6 +358,41 @@ class ArenaConfig(Checked):
     saved."""
     save_max: Annotated[int, between(1, 4096)] = 100
     """With --save-games: games to save per match, the first deals from every seat."""
+    json: bool = False
+    """Print one JSON object instead of tables."""
+
+
+@dataclass(frozen=True)
+class LadderConfig(Checked):
+    """Keep a table of a game's bots, champion and your runs, with ratings, in a file that grows."""
+
+    game: Positional[str] = ""
+    """The game. Left out: all ladders are listed."""
+    submit: tuple[str, ...] = ()
+    """A player to add: a run, a checkpoint, a saved policy, a bot; NAME@64 searches, NAME@level3
+    has a level. It meets every player of the ladder. Once per player."""
+    replace: bool = False
+    """With --submit: the earlier checkpoints of that run, or the policy that lay in that folder,
+    leave the ladder. Otherwise they stay, and a name that is taken becomes NAME#2."""
+    remove: tuple[str, ...] = ()
+    """A player to take off, with its results, by its name in the table. Once per player."""
+    crown: str = ""
+    """A run or a checkpoint to become the game's champion, if a sequential test shows that it is
+    stronger than the one that is, or than the strongest bot. Exit code 1 if not."""
+    games: Annotated[int, between(0, 1_000_000)] = 0
+    """Games of each pairing; four times as many halve the intervals. 0: 2,048, and at most 40,000
+    with --crown."""
+    file: str = ""
+    """The file of the ladder. Left out: runs/ladders/GAME.json."""
+    set: tuple[str, ...] = ()
+    """A flag of the game as key=value, for a new ladder. Left out: the defaults."""
+    seed: Seed = 0
+    """Seed of the deals."""
+    threads: Threads = 0
+    """Threads for games and network. 0: one per core."""
+    out: str = ""
+    """A folder for payoff.png and ladder.png, or x.svg, x.pdf or x.png for x-payoff.svg and
+    x-ladder.svg. Left out: no pictures."""
     json: bool = False
     """Print one JSON object instead of tables."""
 

@@ -110,9 +110,16 @@ def share_interval(share: Numbers, deal: Numbers, distinct: int) -> Interval:
     deals' means and c = z^2 / (2 * distinct) keeps them near one where v is uncertain: at 0 and
     100 %, and where all deals had the same outcome.
     """
-    mean = float(share.mean(dtype=np.float64))
+    variance = deal_variance(share, deal) if distinct > 1 else math.nan
+    return deal_share_interval(float(share.mean(dtype=np.float64)), variance, distinct)
+
+
+def deal_share_interval(mean: float, variance_of_deals: float, distinct: int) -> Interval:
+    """Return the interval of `share_interval` from the mean and the variance of the deals' means.
+
+    variance_of_deals: nan if unknown.
+    """
     independent = mean * (1 - mean)
-    variance_of_deals = deal_variance(share, deal) if distinct > 1 else math.nan
     c = Z_95**2 / (2 * distinct)
     unknown = math.isnan(variance_of_deals)
     games_per_deal = 1.0 if unknown else (independent + c) / (variance_of_deals + c)

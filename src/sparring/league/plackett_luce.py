@@ -36,6 +36,8 @@ class Rankings:
     """[games], the deal of each game: deals are independent, the games of a deal are not."""
     distinct: float = 1.0
     """Share of the deals that are distinct."""
+    copies: npt.NDArray[np.intp] | None = None
+    """[deals], how many deals with the same outcome each stands for; default: for itself."""
 
     def __post_init__(self) -> None:
         shape = np.shape(self.places)
@@ -44,7 +46,14 @@ class Rankings:
 
     @property
     def games(self) -> int:
-        return len(self.places)
+        return int(self.weights.sum())
+
+    @property
+    def weights(self) -> npt.NDArray[np.intp]:
+        """[games], how many games each stands for."""
+        if self.copies is None or self.deal is None:
+            return np.ones(len(self.places), np.intp)
+        return self.copies[self.deal]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,8 +64,8 @@ class Rankings:
         seats = [i for i, player in enumerate(self.players) if player == name]
         others = [i for i, player in enumerate(self.players) if player != name]
         ours, theirs = self.places[:, seats, None], self.places[:, None, others]
-        points = (ours < theirs).sum() + (ours == theirs).sum() / 2
-        return float(points), int(ours.size * len(others))
+        points = ((ours < theirs) + (ours == theirs) / 2).sum((1, 2))
+        return float(self.weights @ points), self.games * len(seats) * len(others)
 
 
 class RankingOutcomes:
@@ -71,7 +80,8 @@ class RankingOutcomes:
         else:
             deals = np.zeros((int(rankings.deal.max()) + 1, len(patterns)))
             np.add.at(deals, (rankings.deal, pattern_of), 1)
-            outcomes, counts = np.unique(deals, axis=0, return_counts=True)
+            outcomes, outcome_of = np.unique(deals, axis=0, return_inverse=True)
+            counts = np.bincount(outcome_of.reshape(-1), rankings.copies)
         by_pattern = [choices_of(players, pattern) for pattern in patterns]
         self.choices = sorted({choice for choices in by_pattern for choice in choices})
         weights = np.array([[each.get(c, 0.0) for c in self.choices] for each in by_pattern])

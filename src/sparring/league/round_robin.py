@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import combinations, permutations
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,12 @@ from sparring.config.ranges import MAX_SEED
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.arena import add_offset, play_match, whole_rounds
-from sparring.league.intervals import Sprt, Verdict
+from sparring.league.intervals import Interval, Sprt, Verdict
 from sparring.league.match_batch import ReplayRecorder
 from sparring.league.players import Player, name_of
 from sparring.league.ratings import (
+    PairScore,
+    Rankings,
     Rating,
     check_names,
     default_anchors,
@@ -42,6 +44,44 @@ SEED_STRIDE, MAX_PARTS = 1_000_003, 1024
 """Difference between the seeds of two matches, and most parts of a pairing: no deal repeats."""
 
 
+class PlayedPairing(Protocol):
+    """What ratings and tables need of one player against another that has all other seats."""
+
+    @property
+    def one(self) -> str:
+        """The player."""
+
+    @property
+    def two(self) -> str:
+        """The other."""
+
+    @property
+    def games(self) -> int:
+        """Games played."""
+
+    @property
+    def deals(self) -> int:
+        """Deals played, each from every seat."""
+
+    @property
+    def distinct_deals(self) -> int:
+        """Deals that differ."""
+
+    @property
+    def win_share(self) -> float:
+        """Of the player."""
+
+    @property
+    def win_interval(self) -> Interval:
+        """Of the win share."""
+
+    def score(self) -> PairScore | Rankings:
+        """Return the results for `rate`."""
+
+
+AnyPairing = TypeVar("AnyPairing", bound=PlayedPairing)
+
+
 @dataclass(frozen=True)
 class Pairing:
     """One player against another, which has all other seats."""
@@ -52,6 +92,30 @@ class Pairing:
     verdict: Verdict = ""
     """Decision of the sequential test about the first player; "" without one or if undecided."""
 
+    @property
+    def games(self) -> int:
+        return self.result.games
+
+    @property
+    def deals(self) -> int:
+        return self.result.deals
+
+    @property
+    def distinct_deals(self) -> int:
+        return self.result.distinct_deals
+
+    @property
+    def win_share(self) -> float:
+        return self.result.first.win_share
+
+    @property
+    def win_interval(self) -> Interval:
+        return self.result.first.win_interval
+
+    def score(self) -> PairScore | Rankings:
+        """Return the results for `rate`."""
+        return score_of(self.result) if self.result.seats == 2 else rankings_of(self.result)
+
     def plain(self) -> dict[str, Any]:
         summary = self.result.summary()
         names = ("games", "deals", "distinct_deals", "wins", "ties", "losses", "win", "low", "high")
@@ -60,12 +124,12 @@ class Pairing:
 
 
 @dataclass(frozen=True)
-class RoundRobinResult:
+class RoundRobinResult(Generic[AnyPairing]):
     """Pairings and ratings of a round robin."""
 
     rules: Rules
     names: tuple[str, ...]
-    pairings: tuple[Pairing, ...]
+    pairings: tuple[AnyPairing, ...]
     ratings: tuple[Rating, ...]
     """Best first."""
 
@@ -75,7 +139,7 @@ class RoundRobinResult:
 
     @property
     def games(self) -> int:
-        return sum(pairing.result.games for pairing in self.pairings)
+        return sum(pairing.games for pairing in self.pairings)
 
     def matrix(self) -> tuple[Floats, Floats, Floats]:
         """Return win shares [players, players] and the ends of their intervals, best first."""
@@ -84,9 +148,8 @@ class RoundRobinResult:
         index = {name: i for i, name in enumerate(self.order)}
         for pairing in self.pairings:
             one, two = index[pairing.one], index[pairing.two]
-            first = pairing.result.first
-            share[one, two] = first.win_share
-            low[one, two], high[one, two] = first.win_interval
+            share[one, two] = pairing.win_share
+            low[one, two], high[one, two] = pairing.win_interval
             if self.rules.seats == 2:
                 share[two, one] = 1 - share[one, two]
                 low[two, one], high[two, one] = 1 - high[one, two], 1 - low[one, two]
@@ -145,7 +208,7 @@ def play_round_robin(
     anchors: Mapping[str, float] | None = None,
     progress: Progress | None = None,
     runner: PairingRunner | None = None,
-) -> RoundRobinResult:
+) -> RoundRobinResult[Pairing]:
     """Play all pairings and rate the players. The same arguments give the same result.
 
     anchors: fixed ratings; default: 0 for the bot `random`, else for the weakest bot that plays,
@@ -173,10 +236,22 @@ def play_round_robin(
         report(i, max_games)
         played_pairings[i] = Pairing(*pairs[i], result, verdict)
     pairings = [played_pairings[i] for i in range(len(pairs))]
-    convert = score_of if rules.seats == 2 else rankings_of
-    matches: list[Any] = [convert(pairing.result) for pairing in pairings]
-    ratings = rate(names, matches, anchors=anchors, seats=rules.seats, seed=settings.seed)
-    return RoundRobinResult(rules, names, tuple(pairings), tuple(ratings))
+    return rate_pairings(rules, names, pairings, anchors=anchors, seed=settings.seed)
+
+
+def rate_pairings(
+    rules: Rules,
+    names: Sequence[str],
+    pairings: Sequence[AnyPairing],
+    *,
+    anchors: Mapping[str, float] | None = None,
+    seed: int = 0,
+) -> RoundRobinResult[AnyPairing]:
+    """Rate the players of pairings. anchors: see `play_round_robin`."""
+    anchors = default_anchors(names, rules.bots) if anchors is None else anchors
+    matches: list[Any] = [pairing.score() for pairing in pairings]
+    ratings = rate(names, matches, anchors=anchors, seats=rules.seats, seed=seed)
+    return RoundRobinResult(rules, tuple(names), tuple(pairings), tuple(ratings))
 
 
 def play_pairing(
@@ -194,10 +269,7 @@ def play_pairing(
     while played < max_games and not verdict:
         games = max_games - played
         if settings.sprt is not None:
-            games = min(
-                games, whole_rounds(rules, max(FIRST_TEST_GAMES, round(NEXT_TEST_SHARE * played)))
-            )
-        seed = settings.seed + SEED_STRIDE * (number * MAX_PARTS + len(parts))
+            games = min(games, whole_rounds(rules, games_to_next_test(played)))
         recorder = None
         if settings.make_recorder:
             recorder = settings.make_recorder(name_of(table[0]), name_of(table[1]))
@@ -205,7 +277,7 @@ def play_pairing(
             rules,
             table,
             games=games,
-            seed=seed % (MAX_SEED + 1),
+            seed=part_seed(settings.seed, number, len(parts)),
             threads=settings.threads,
             greedy=settings.greedy,
             opening_plies=settings.opening_plies,
@@ -219,6 +291,16 @@ def play_pairing(
             distinct = result.distinct_deals / result.deals
             verdict = settings.sprt.verdict(deal_shares(result), distinct)
     return join_matches(rules, parts), verdict
+
+
+def games_to_next_test(played: int) -> int:
+    """Return how many games a sequential test plays before it looks again."""
+    return max(FIRST_TEST_GAMES, round(NEXT_TEST_SHARE * played))
+
+
+def part_seed(seed: int, number: int, part: int) -> int:
+    """Return the seed of a part of a pairing."""
+    return (seed + SEED_STRIDE * (number * MAX_PARTS + part)) % (MAX_SEED + 1)
 
 
 def join_matches(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
@@ -237,11 +319,11 @@ def join_matches(rules: Rules, parts: Sequence[MatchResult]) -> MatchResult:
     return summarize(rules, names, record, opening_plies=parts[0].opening_plies)
 
 
-def deal_shares(result: MatchResult) -> Floats:
-    """Return the first player's mean win share in every deal."""
+def deal_shares(result: MatchResult, players: int = 1) -> Floats:
+    """Return the mean win share of the first players together in every deal."""
     record = result.record
     score = np.take_along_axis(record.score, record.seat_of, axis=1)
     top = score == score.max(axis=1, keepdims=True)
-    share = top[:, 0] / top.sum(axis=1)
+    share = top[:, :players].sum(axis=1) / top.sum(axis=1)
     shares: Floats = np.bincount(record.deal, share) / np.bincount(record.deal)
     return shares.round(9)  # thirds add up to the same number in any order

@@ -175,11 +175,7 @@ def write_champion(
     weights: a snapshot with numbers of 16 bits, see `pack_champion`.
     entry: what `ENTRY` asks for, without hash and past champions.
     """
-    if len(weights) > MAX_WEIGHTS:
-        raise ConfigError(
-            f"a champion has at most {MAX_WEIGHTS / 2**20:.0f} MiB of weights in 16 bits, this one "
-            f"{len(weights) / 2**20:.1f}; train a smaller network"
-        )
+    check_size(weights)
     past, zoo = [], zoo or ZOO
     file = zoo / f"{game}.toml"
     sha256 = hashlib.sha256(weights).hexdigest()
@@ -195,6 +191,15 @@ def write_champion(
     write_atomic(zoo / f"{game}{SNAPSHOT}", weights)
     write_atomic(file, (text + tomlkit.dumps(whole)).encode())
     return Champion(game, zoo / f"{game}{SNAPSHOT}", whole)
+
+
+def check_size(weights: bytes) -> None:
+    """Refuse weights that are too large to come along."""
+    if len(weights) > MAX_WEIGHTS:
+        raise ConfigError(
+            f"a champion has at most {MAX_WEIGHTS / 2**20:.0f} MiB of weights in 16 bits, this one "
+            f"{len(weights) / 2**20:.1f}; train a smaller network"
+        )
 
 
 def today() -> str:

@@ -10,7 +10,7 @@ from sparring.errors import ConfigError
 from sparring.league.championship import measure, usual_measurements
 from sparring.nets.policy import Policy
 from sparring.pools.custom.cache import is_custom
-from sparring.store.champions import Champion, write_champion
+from sparring.store.champions import Champion, check_size, write_champion
 from sparring.store.policies import policy_meta
 from sparring.store.policy_schema import uses_custom_net
 from sparring.store.snapshots import pack_snapshot
@@ -33,14 +33,7 @@ def crown(
     plays: style where a name has none: "sampled" where the best action alone could be exploited.
     facts: further parts of its entry: exploited, rating.
     """
-    check_may_be_champion(policy)
-    try:
-        halves = narrow_to_halves(policy.net.state_dict())
-    except ValueError as error:
-        raise ConfigError(f"{policy.name} cannot be a champion: {error}") from None
-    meta = policy_meta(policy.rules, policy.net, policy.meta)
-    meta |= {key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta}
-    policy.net.load_state_dict(widen_halves(halves))
+    weights = round_weights(policy)
     wanted = usual_measurements(policy.rules, plays)
     strength = measure(policy, policy.rules, wanted, threads=threads, progress=progress)
     entry = {
@@ -50,7 +43,22 @@ def crown(
         "strength": strength,
         **(facts or {}),
     }
-    return write_champion(policy.rules.name, pack_snapshot(halves, meta), entry, zoo)
+    return write_champion(policy.rules.name, weights, entry, zoo)
+
+
+def round_weights(policy: Policy) -> bytes:
+    """Give a policy the weights of 16 bits that it has as a champion; return them as its file."""
+    check_may_be_champion(policy)
+    try:
+        halves = narrow_to_halves(policy.net.state_dict())
+    except ValueError as error:
+        raise ConfigError(f"{policy.name} cannot be a champion: {error}") from None
+    meta = policy_meta(policy.rules, policy.net, policy.meta)
+    meta |= {key: policy.meta[key] for key in ("update", "decisions") if key in policy.meta}
+    policy.net.load_state_dict(widen_halves(halves))
+    weights = pack_snapshot(halves, meta)
+    check_size(weights)
+    return weights
 
 
 def check_may_be_champion(policy: Policy) -> None:

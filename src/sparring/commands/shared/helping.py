@@ -26,6 +26,18 @@ SHORT: dict[str, tuple[str, ...]] = {
     ),
     "eval": ("against", "games", "game", "set", "sampled", "threads", "seed", "json"),
     "arena": ("game", "games", "set", "threads", "seed", "json"),
+    "ladder": (
+        "submit",
+        "replace",
+        "remove",
+        "crown",
+        "games",
+        "file",
+        "out",
+        "threads",
+        "seed",
+        "json",
+    ),
     "bench train": ("games", "steps", "rounds", "threads", "device", "algo", "save", "json"),
 }
 """Options in `--help` of commands with many; ALGO. is the table of the algorithm."""
@@ -42,6 +54,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("sparring eval captain --game skull_king", "a bot"),
     ),
     "arena": (("sparring arena latest captain rule_hard --games 2048", "a run and two bots"),),
+    "ladder": (
+        ("sparring ladder skull_king", "the table; the first time, the bots play for it"),
+        ("sparring ladder skull_king --submit latest", "the newest run joins it"),
+        ("sparring ladder skull_king --submit latest@64", "the same with a search"),
+        ("sparring ladder", "all ladders"),
+    ),
     "bench train": (("sparring bench train skull_king --threads 2", "decisions per second"),),
 }
 

@@ -32,6 +32,7 @@ COMMANDS = (
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "evaluate"),
     Command("exploit", "train a best response to a policy", "ExploitConfig", "exploit"),
     Command("arena", "play a round robin and rate the players", "ArenaConfig", "arena"),
+    Command("ladder", "keep a rated table of bots and runs of a game", "LadderConfig", "ladder"),
     Command("demo", "watch a champion play, and see how strong it is", "DemoConfig", "demo"),
     Command("zoo", "list the champions that come along", "ZooConfig", "zoo"),
     Command("serve", "show runs and play games in a browser", "ServeConfig", "serve"),
