@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError
@@ -13,7 +14,13 @@ from sparring.league.players import Player, name_of
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
-from sparring.store.lookup import common_game, find_player, split_style
+from sparring.store.lookup import (
+    LookupResult,
+    common_game,
+    find_player,
+    is_sb3_model,
+    split_style,
+)
 
 if TYPE_CHECKING:
     from sparring.config.commands import PlayConfig
@@ -41,13 +48,23 @@ def find_game(
     """
     rules = read_rules(game, flags) if game else None
     found = {word: find_player(word, rules) for word in words}
-    trained = next((word for word, one in found.items() if one.path), None)
+    trained = next((word for word, one in found.items() if one.tells_game), None)
     if trained is None:
-        return rules or read_rules(common_game(found.values()), flags), {}
+        return rules or read_rules(game_of_players(found.values()), flags), {}
     policy, played = load_with_flags(trained, flags, threads)
     if game not in ("", played.name):
         raise ConfigError(f"{trained} plays {played.name}, not {game}")
     return played, {trained: policy}
+
+
+def game_of_players(found: Collection[LookupResult]) -> str:
+    """Return the only game that has all these bots; models play it, and do not say which it is."""
+    bots = [one for one in found if one.bot]
+    if not bots:
+        from sparring.store.policies import load_policy
+
+        load_policy(next(one.word for one in found))  # refuses, and says which games it fits
+    return common_game(bots)
 
 
 def player_called(word: str, rules: Rules, threads: int = 1) -> Player:
@@ -62,6 +79,11 @@ def load_with_flags(path: str, pairs: Sequence[str], threads: int = 1) -> tuple[
     from sparring.store.policies import load_policy
 
     name, style = split_style(path)
+    if is_sb3_model(Path(name)):
+        raise ConfigError(
+            f"{name} does not say which game it plays; name the game first: sparring play GAME "
+            f"--against {name}"
+        )
     policy = load_policy(name, name=name, threads=threads)
     print_origin(name, policy)
     policy = style.applied(policy)
