@@ -65,7 +65,7 @@ def run(config: ExportConfig) -> int:
     find_policy(config.policy)
     with ProgressBar("exporting", 1 + 2 * bool(config.onnx) + bool(config.html)) as steps:
         steps.next("loading")
-        policy = load_policy(config.policy)
+        policy = load_policy(config.policy, game=config.game)
         print_origin(config.policy, policy)
         network = count(policy.net)
         page: dict[str, Any] = {}

@@ -206,7 +206,8 @@ class EvalConfig(Checked):
     """Measure a trained policy or a bot over thousands of games, each deal from every seat."""
 
     challenger: Positional[str]
-    """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
+    """A run, a checkpoint, a saved policy, or a bot or model of Stable-Baselines3 (PATH.zip), which
+    need --game; bot:NAME too."""
     against: str = ""
     """Opponents, a comma list of bots, runs or checkpoints; NAME@sampled samples actions,
     NAME@greedy takes the most probable, NAME@64 searches. Left out: the strongest bot."""
@@ -234,7 +235,7 @@ class EvalConfig(Checked):
     seed: Seed = 0
     """Seed of the deals."""
     game: str = ""
-    """The game, if the challenger is a bot."""
+    """The game, if the challenger is a bot or a model of Stable-Baselines3."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value. Left out: the flags of the training."""
     sampled: bool = False
@@ -258,7 +259,8 @@ class ExploitConfig(Checked):
     """Train best responses against a frozen policy, to measure how exploitable it is."""
 
     policy: Positional[str]
-    """A run, a checkpoint, a saved policy, or a bot (needs --game); bot:NAME too."""
+    """A run, a checkpoint, a saved policy, or a bot or model of Stable-Baselines3 (PATH.zip), which
+    need --game; bot:NAME too."""
     kinds: Annotated[tuple[str, ...], one_of("scratch", "own", "sees")] = ()
     """Kinds of responses: scratch has random weights at first, own those of the policy. The
     strongest counts. Left out: both, against a bot scratch. sees reads what is hidden from its
@@ -290,7 +292,7 @@ class ExploitConfig(Checked):
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
     game: str = ""
-    """The game, if the policy is a bot."""
+    """The game, if the policy is a bot or a model of Stable-Baselines3."""
     set: tuple[str, ...] = ()
     """A flag of the game as key=value. Left out: the flags of the policy's training."""
     config: str = ""
@@ -310,13 +312,13 @@ class ArenaConfig(Checked):
     """Play all players against each other over many games: ratings and a matrix, with intervals."""
 
     players: Positional[tuple[str, ...]]
-    """Runs, checkpoints, saved policies and bots (bot:NAME too), at least two in any mix; NAME@64
-    searches."""
+    """Runs, checkpoints, saved policies, models of Stable-Baselines3 (PATH.zip) and bots (bot:NAME
+    too), at least two in any mix; NAME@64 searches."""
     search: str = ""
     """Tree search of all agents that have none behind their name: simulations (64), a time (2s), or
     with another rule (800/puct). Left out: no search."""
     game: str = ""
-    """The game, if all players are bots."""
+    """The game, if no player is a run, a checkpoint or a saved policy."""
     games: Annotated[int, at_least(2)] = 2048
     """Games of each pairing; four times as many halve the intervals. With --sprt: the maximum."""
     sprt: bool = False
@@ -420,7 +422,9 @@ class ExportConfig(Checked):
     """Write a trained network as a verified ONNX file, or as a page that plays in a browser."""
 
     policy: Positional[str]
-    """A run, a checkpoint or a saved policy."""
+    """A run, a checkpoint, a saved policy, or a model of Stable-Baselines3 (needs --game)."""
+    game: str = ""
+    """The game of a model of Stable-Baselines3, which its file does not say."""
     onnx: str = ""
     """The ONNX file to write."""
     html: str = ""

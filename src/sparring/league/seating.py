@@ -265,7 +265,7 @@ def load_player(name: str, rules: Rules, *, threads: int = 1) -> Policy | str:
         return found.bot
     from sparring.store.policies import load_policy  # loads torch
 
-    policy = load_policy(found.path, name=found.word, threads=threads)
+    policy = load_policy(found.path, name=found.word, threads=threads, game=rules)
     policy.check_fits(rules)
     return found.style.applied(policy)
 

@@ -24,6 +24,8 @@ RUNS = Path("runs")
 LATEST = "latest"
 SNAPSHOT = ".safetensors"
 """Suffix of a snapshot's file."""
+SB3_MODEL = ".zip"
+"""Suffix of a model of Stable-Baselines3."""
 
 
 def display_path(path: Path) -> Path:

@@ -8,6 +8,7 @@
     NAME/40, NAME/past/12   a checkpoint of a run, a snapshot of its league
     NAME/imitated           the policy that a run learned by imitation
     PATH                    the folder of a run, of a checkpoint or of a saved policy; a snapshot
+    PATH.zip                a model of Stable-Baselines3, which does not say its game
     ...@greedy, @64, ...    the same policy in a style of play, see `store/styles.py`
 
 If the game is known, a bot or champion takes precedence over a run of the same name, otherwise over
@@ -40,6 +41,7 @@ from sparring.store.folders import (
     LATEST,
     MANIFEST,
     RUNS,
+    SB3_MODEL,
     SNAPSHOT,
     is_file,
     is_folder,
@@ -69,6 +71,11 @@ class LookupResult:
     """Games that have the bot."""
     path: Path | None = None
     """Run, checkpoint, folder or file of a policy."""
+
+    @property
+    def tells_game(self) -> bool:
+        """Whether this is a policy that says which game it plays."""
+        return self.path is not None and not is_sb3_model(self.path)
 
 
 def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = ()) -> LookupResult:
@@ -225,10 +232,15 @@ def find_run_by_prefix(name: str, within: Path) -> Path | None:
 
 
 def has_policy(place: Path) -> bool:
-    """Whether a path is a run, a checkpoint, a saved policy or a snapshot."""
+    """Whether a path is a run, a checkpoint, a saved policy, a snapshot or a model of SB3."""
     if is_folder(place):
         return any((place / name).exists() for name in (CONFIG, CHECKPOINTS, MANIFEST))
-    return place.suffix == SNAPSHOT and is_file(place)
+    return place.suffix in (SNAPSHOT, SB3_MODEL) and is_file(place)
+
+
+def is_sb3_model(place: Path) -> bool:
+    """Whether a path is a file of Stable-Baselines3."""
+    return place.suffix == SB3_MODEL and is_file(place)
 
 
 def run_of(path: Path) -> Path:

@@ -29,9 +29,10 @@ from sparring.store.champions import CHAMPION, ZOO
 from sparring.store.checkpoint import CheckpointError, load, newest_valid, save
 from sparring.store.files import read_regular, temp_name
 from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
-from sparring.store.lookup import find_policy, run_of, split_style
+from sparring.store.lookup import find_policy, is_sb3_model, run_of, split_style
 from sparring.store.manifest import Checkpoint
 from sparring.store.policy_schema import check_heads, check_policy, uses_custom_net
+from sparring.store.sb3 import read_sb3
 from sparring.store.schema import integer, object_with, parse_json
 from sparring.store.snapshots import read_snapshot
 from sparring.store.styles import AS_IS
@@ -60,6 +61,7 @@ def load_policy(
     net: Any = None,
     trust: str | Sequence[str] = (),
     seeing: bool = False,
+    game: Rules | str | None = None,
 ) -> Policy:
     """Load a policy for inference from a run, a checkpoint, a snapshot or what `save_policy` wrote.
 
@@ -69,12 +71,15 @@ def load_policy(
     net: the custom network or its class, if training got it as an object.
     trust: classes and factories that the policy may use, such as my_nets:Net.
     seeing: take one that sees what is hidden; it measures, and never plays.
+    game: what a model of Stable-Baselines3 (PATH.zip) plays, which its file does not say.
     """
     trusted.allow(*([trust] if isinstance(trust, str) else trust))
     place, style = split_style(path) if isinstance(path, str) else (path, AS_IS)
-    folder, saved = load_playable(find_policy(place), seeing=seeing)
+    folder, saved = load_playable(find_policy(place), seeing=seeing, game=game)
     trusted.allow_remembered(run_of(folder), saved.meta)
     rules = rules_from_meta(folder, saved.meta)
+    if isinstance(game, str) and game not in ("", rules.name):
+        raise ConfigError(f"{path} plays {rules.name}, not {game}")
     kind = saved.meta["net"].get("kind", "")
     if net is not None and is_factory(kind):
         keep_net(net, kind)
@@ -134,12 +139,17 @@ def entry_of(file: Path) -> SnapshotEntry | None:
     return ArchiveIndex(file.parent.parent).by_hash(file.stem)
 
 
-def load_playable(path: Path, *, seeing: bool = False) -> tuple[Path, Checkpoint]:
+def load_playable(
+    path: Path, *, seeing: bool = False, game: Rules | str | None = None
+) -> tuple[Path, Checkpoint]:
     """Load a checkpoint for playing; of a run the best one, or the newest undamaged one.
 
     Segments are not checked. The metadata of the policy are validated against its weights.
-    seeing: also one that sees what is hidden.
+    seeing: also one that sees what is hidden. game: of a model of Stable-Baselines3.
     """
+    if is_sb3_model(path):
+        weights, meta = read_sb3(path, game)
+        return path, Checkpoint({NET_GROUP: weights}, {}, meta, 0)
     folder, saved = _load_playable(path)
     try:
         check_policy(saved.meta, saved.tensors.get(NET_GROUP))

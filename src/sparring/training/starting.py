@@ -18,7 +18,7 @@ from sparring.nets.net import configured_heads, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transfer_weights
 from sparring.pools.custom.cache import is_custom
-from sparring.store.lookup import find_policy
+from sparring.store.lookup import find_policy, is_sb3_model
 from sparring.store.policies import load_playable, load_policy
 
 MIN_ALIKE = 0.5
@@ -35,13 +35,13 @@ def resolve_init(text: str) -> str:
         place = find_policy(text)
     except ConfigError as error:
         raise ConfigError(f"init: {error}") from None
-    folder, _ = load_playable(place)
+    folder = place if is_sb3_model(place) else load_playable(place)[0]
     return str(folder.absolute())
 
 
 def start_from(learner: Learner, path: str, member: int = 0) -> Transfer:
     """Load the trained weights that fit into a new learner; the others stay as initialized."""
-    policy = load_policy(path)
+    policy = load_policy(path, game=learner.rules)
     check_game(path, policy, learner.rules)
     fresh = learner.snapshot(member)
     check_same_heads(path, policy, by_value=bool(fresh.meta.get(BY_VALUE)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparring.errors import ConfigError
@@ -13,8 +14,15 @@ from sparring.league.players import Player, name_of
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
-from sparring.store.champions import full_name
-from sparring.store.lookup import common_game, find_player, split_style, style_of_champion
+from sparring.store.champions import CHAMPION, full_name
+from sparring.store.lookup import (
+    LookupResult,
+    common_game,
+    find_player,
+    is_sb3_model,
+    split_style,
+    style_of_champion,
+)
 
 if TYPE_CHECKING:
     from sparring.config.commands import PlayConfig
@@ -38,18 +46,30 @@ def find_game(
     """Return the game of players, and the policy that was loaded to find it, by name.
 
     The game is the one that is named, that of the first trained policy, or the only one that has
-    all these bots. Unknown names are refused before anything is loaded.
+    all these bots; a champion without its game is of the others' game. Unknown names are refused
+    before anything is loaded.
     """
     rules = read_rules(game, flags) if game else None
-    found = {word: find_player(word, rules) for word in words}
-    trained = next((word for word, one in found.items() if one.path), None)
+    others = [word for word in words if game or split_style(word)[0] != CHAMPION]
+    found = {word: find_player(word, rules) for word in others or words}
+    trained = next((word for word, one in found.items() if one.tells_game), None)
     if trained is None:
-        return rules or read_rules(common_game(found.values()), flags), {}
+        return rules or read_rules(game_of_players(found.values()), flags), {}
     named = full_name(trained, game)
     policy, played = load_with_flags(named, flags, threads, name=split_style(trained)[0])
     if game not in ("", played.name):
         raise ConfigError(f"{trained} plays {played.name}, not {game}")
     return played, {trained: policy}
+
+
+def game_of_players(found: Collection[LookupResult]) -> str:
+    """Return the only game that has all these bots; models play it, and do not say which it is."""
+    bots = [one for one in found if one.bot]
+    if not bots:
+        from sparring.store.policies import load_policy
+
+        load_policy(next(one.word for one in found))  # refuses, and says which games it fits
+    return common_game(bots)
 
 
 def player_called(word: str, rules: Rules, threads: int = 1) -> Player:
@@ -70,6 +90,11 @@ def load_with_flags(
 
     word, style = split_style(path)
     name = name or word
+    if is_sb3_model(Path(word)):
+        raise ConfigError(
+            f"{word} does not say which game it plays; name the game first: sparring play GAME "
+            f"--against {word}"
+        )
     policy = load_policy(word, name=name, threads=threads)
     print_origin(name, policy)
     policy = (style or style_of_champion(word)).applied(policy)

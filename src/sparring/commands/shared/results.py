@@ -19,6 +19,7 @@ from sparring.league.results import MatchResult
 from sparring.output_files import check_folder, writing
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules
+from sparring.store.lookup import is_sb3_model, split_style
 
 NOT_IN_FOLDERS = re.compile(r"[^A-Za-z0-9._@-]+")
 """Characters of player names that folder names should not have."""
@@ -30,11 +31,13 @@ def next_command(rules: Rules, path: object, *, instead: str = "eval") -> str:
     instead: the command for an environment of one seat whose actions have no names, which a person
         cannot play.
     """
+    named = is_sb3_model(Path(split_style(str(path))[0]))  # whose file does not say the game
     if rules.box or (rules.rows > 1 and not is_custom(rules)):
-        return f"sparring render {path} --out game.gif"
+        game = f" --game {rules.name}" if named else ""
+        return f"sparring render {path}{game} --out game.gif"
     if isinstance(rules, CustomRules) and rules.seats == 1 and not rules.action_names:
         return f"sparring {instead} {path}"
-    return f"sparring play {path}"
+    return f"sparring play {rules.name} --against {path}" if named else f"sparring play {path}"
 
 
 def score_word(rules: Rules) -> str:

@@ -117,7 +117,7 @@ def absolute_source(rules: Rules, word: str) -> str:
     if place := policy_called(rules, word):
         from sparring.store.policies import load_playable
 
-        folder, _ = load_playable(place)  # a run means another checkpoint tomorrow
+        folder, _ = load_playable(place, game=rules)  # a run means another checkpoint tomorrow
         return f"{folder.absolute()}{split_style(word)[1]}"
     return str(Path(word).expanduser().absolute())
 

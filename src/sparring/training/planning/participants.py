@@ -106,7 +106,7 @@ def pin_checkpoint(rules: Rules, name: str) -> str:
     policies = [who for who in table.players if who.kind == "policy"]
     if not policies:
         return name
-    folder, _ = load_playable(find_policy(policies[0].target))
+    folder, _ = load_playable(find_policy(policies[0].target), game=rules)
     path = str(folder)
     if any(sign in path for sign in ",="):
         raise ConfigError(f"opponents: {path} has a comma or = in its name; move it elsewhere")
