@@ -119,3 +119,8 @@ def test_a_demo_shows_a_game_and_names_what_comes_next(capsys: pytest.CaptureFix
     said = capsys.readouterr().out
     assert "champion: " in said
     assert f"sparring play {GAME}" in said
+
+
+def test_the_game_of_a_champion_is_that_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["arena", "champion", "nash", "--games", "16", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["game"] == GAME

@@ -161,6 +161,11 @@ def named_champion(word: str, rules: Rules | None = None) -> str:
     return game or known
 
 
+def telling_words(words: Sequence[str]) -> list[str]:
+    """Return the players but those called champion alone, whose game the others tell."""
+    return [word for word in words if word.partition("@")[0] != CHAMPION] or list(words)
+
+
 def full_name(word: str, game: str) -> str:
     """Return a player's word with the game of a champion: skull_king:champion@64."""
     name, at, style = word.partition("@")

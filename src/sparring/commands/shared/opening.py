@@ -20,6 +20,7 @@ from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.custom.make import env_info
+from sparring.store.champions import telling_words
 from sparring.store.folders import display_path
 from sparring.store.lookup import find_bot, find_player, locate, split_style, unknown_name_error
 from sparring.training.budget import BUDGETS
@@ -233,7 +234,8 @@ def check_players(name: str, config: Any) -> None:
             raise unknown_name_error(word, what="game or run")
         return
     rules = read_rules(config.game, ()) if config.game and not is_factory(config.game) else None
-    for word in config.players if name == "arena" else [first_word(config)]:
+    words = config.players if name == "arena" else [first_word(config)]
+    for word in words if rules else telling_words(words):
         find_player(word, rules)
 
 

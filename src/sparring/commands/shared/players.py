@@ -14,7 +14,7 @@ from sparring.league.players import Player, name_of
 from sparring.league.seating import load_player as called
 from sparring.pools.custom.cache import is_custom
 from sparring.search.budget import Budget
-from sparring.store.champions import CHAMPION, full_name
+from sparring.store.champions import full_name, telling_words
 from sparring.store.lookup import (
     LookupResult,
     common_game,
@@ -50,8 +50,7 @@ def find_game(
     before anything is loaded.
     """
     rules = read_rules(game, flags) if game else None
-    others = [word for word in words if game or split_style(word)[0] != CHAMPION]
-    found = {word: find_player(word, rules) for word in others or words}
+    found = {word: find_player(word, rules) for word in (words if game else telling_words(words))}
     trained = next((word for word, one in found.items() if one.tells_game), None)
     if trained is None:
         return rules or read_rules(game_of_players(found.values()), flags), {}
