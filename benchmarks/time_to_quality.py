@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-from sides.cores import core_groups, side_by_side, threads_for
+from sides.answers import ask
+from sides.cores import core_groups, side_by_side
 from sides.reaching import described, mean_curve
 from sides.words import read_side
 from sparring.errors import SparringError
 from sparring.machine import machine_info, warn_if_busy
 
-SCRIPT = Path(__file__).parent / "sides" / "quality.py"
 LABELS = {
     "maskable": "MaskablePPO",
     "preset": "ours, preset",
@@ -94,17 +91,7 @@ def train_all(given: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
         request |= {name: getattr(given, name) for name in names}
         if kind != given.peer:
             request["seconds"] = given.ours_seconds
-        done = subprocess.run(
-            [sys.executable, str(SCRIPT), json.dumps(request)],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-            env={**os.environ, **threads_for(given.cores), **variables},
-        )
-        if done.returncode:
-            raise SparringError(f"{kind}, seed {seed} ended with code {done.returncode}")
-        run: dict[str, Any] = json.loads(done.stdout)
-        return {"seed": seed, **run}
+        return ask("sides.quality", request, variables)
 
     def done(job: tuple[str, int], run: dict[str, Any]) -> None:
         found[job[0]].append(run)

@@ -98,6 +98,49 @@ def run_script(name: str, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def request(kind: str, **changes: object) -> dict[str, object]:
+    small = {"game": "tic_tac_toe", "kind": kind, "seed": 0, "threads": 1, "minutes": 0.01}
+    settings = {"collect": {"games": 16, "steps": 16}, "net": {"hidden": (8,)}}
+    options = {"settings": settings, "device": "cpu", "points": 2, "match_games": 8}
+    return {**small, **options, **changes}
+
+
+def test_minutes_to_a_strength_are_measured_after_the_training(load: Load) -> None:
+    """Checkpoints of tic-tac-toe have an exact exploitability; the table names mark and time."""
+    minutes, sides = load("minutes"), load("sides.minutes")
+    run = {"seed": 0, **sides.train(request("sparring"))}
+    times = [at["seconds"] for at in run["curve"]]
+    assert times == sorted(times)
+    assert all(0 < at["value"] <= 1 for at in run["curve"])
+    run["curve"][-1]["value"] = 0.15
+    found = minutes.summed_up("tic_tac_toe", [run], "")
+    assert found["times"]["0.2"]["median"] <= times[-1] / 60
+    assert found["times"]["0.1"] == {"median": None, "seeds": [None]}
+    game = {"minutes": 0.01, "contestants": {"sparring": found}, "match_games": 8, "trial": True}
+    facts = {"sparring": "0.1.0", "commit": "abc", "date": "2026-01-01"}
+    table = minutes.tables_of({"machine": "mine", "games": {"tic_tac_toe": game | facts}})
+    assert "| trained by | to 0.5 | to 0.2 | to 0.1 |" in table
+    assert "never (never) | 0.01 | 0.15 |" in table
+
+
+def test_the_champion_is_a_mark_where_there_is_one(load: Load) -> None:
+    minutes = load("minutes")
+    curve = [
+        {"seconds": 60.0 * at, "decisions": at, "value": share, "champion": share / 2}
+        for at, share in ((1, 0.2), (2, 0.6), (3, 0.6))
+    ]
+    found = minutes.summed_up("skull_king", [{"curve": curve}], "champion")
+    times = {mark: one["median"] for mark, one in found["times"].items()}
+    assert times == {
+        "0.5": pytest.approx(1.75),
+        "0.8": None,
+        "0.95": None,
+        "champion": pytest.approx(1.75),
+    }
+    assert not minutes.fits("dqn", "skull_king")
+    assert minutes.fits("sac", "laser_hockey")
+
+
 SMALL = "collect.games=16 collect.steps=16 ppo.minibatch=128 net.hidden=[16]"
 
 
@@ -128,3 +171,18 @@ def test_everybody_is_measured_at_moments_of_training_time() -> None:
         (run,) = one["runs"]
         assert run["curve"][-1]["seconds"] >= 2
         assert run["samples_per_s"] > 0
+
+
+@pytest.mark.slow
+def test_peers_are_measured_beside_ours(tmp_path: Path) -> None:
+    pytest.importorskip("sb3_contrib")
+    out = tmp_path / "minutes.json"
+    words = ("--minutes", "0.02", "--seeds", "1", "--points", "2", "--match-games", "12")
+    games = ("--games", "tic_tac_toe", "laser_hockey", "cage2", "--cores", "1")
+    done = run_script("minutes.py", *games, *words, "--device", "cpu", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    told = json.loads(out.read_text())["games"]
+    assert list(told["tic_tac_toe"]["contestants"]) == ["sparring", "maskable_ppo", "dqn"]
+    assert list(told["laser_hockey"]["contestants"]) == ["sparring", "sac"]
+    assert "| cage2 | MaskablePPO |" in done.stdout
+    assert "a trial, with few games" in done.stdout

@@ -1,24 +1,19 @@
 """One training of time_to_quality.py: trains, measures on the way, reports.
 
-python benchmarks/sides/quality.py REQUEST        a JSON object; the answer is one, too
-
 The clock runs while a contestant plays and learns, and stands still while it is measured.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 import time
-import warnings
 from typing import Any
 
 import torch
 
+from sides.answers import answer
 from sparring import Rules
 from sparring.config import TrainConfig
-from sparring.errors import SparringError
 from sparring.league.arena import play_match
 from sparring.learn.plan import Plan
 from sparring.nets.policy import Policy
@@ -60,7 +55,11 @@ class Maskable:
         games, steps, self.ppo = config.collect.games, config.collect.steps, config.ppo
         opponent = config.opponents[0].partition("=")[0]
         env = SparringVecEnv(
-            plan.rules, games, opponents=opponent, seed=config.seed, threads=plan.threads
+            plan.rules,
+            games,
+            opponents=opponent if plan.rules.seats > 1 else None,
+            seed=config.seed,
+            threads=plan.threads,
         )
         self.rules, self.rollout, self.decisions = plan.rules, games * steps, 0
         widths = list(config.net.hidden)
@@ -153,16 +152,5 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
     return {"samples_per_s": samples / seconds, "curve": curve}
 
 
-def main() -> None:
-    """Do what the argument asks for."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # whatever a library prints is no answer
-    warnings.simplefilter("ignore")
-    try:
-        print(json.dumps(train(json.loads(sys.argv[1]))), file=answers, flush=True)
-    except (SparringError, ImportError) as wrong:
-        sys.exit(str(wrong))
-
-
 if __name__ == "__main__":
-    main()
+    answer(train)
