@@ -10,13 +10,18 @@ from sparring.league import cage2_challenge as cage2
 from sparring.league.arena import play_match
 from sparring.league.intervals import Z_95
 from sparring.nets.policy import Policy
+from sparring.nets.sizes import count
 from sparring.proof.exploitability import EXACT_GAMES, Greedy, Tree, exploitability, has_memory
 from sparring.search.worlds import uses_worlds
 from sparring.store.champions import CHALLENGE, EXPLOITABILITY, MATCH, SCORE
 from sparring.store.styles import read_styles
 
-GAMES, SEARCH_GAMES, CHALLENGE_GAMES = 8192, 256, 1000
-"""Games of a match, of one with search, and of each setting of CAGE-2's challenge."""
+GAMES = {10**6: (8192, 256), 10**8: (1024, 64)}
+"""Games of a match and of one with search, by the multiply-accumulates of a decision up to which
+they are played: a perceptron, a small residual network. Larger ones play `FEW_GAMES`."""
+FEW_GAMES = (256, 32)
+CHALLENGE_GAMES = 1000
+"""Games of each setting of CAGE-2's challenge."""
 SEARCH = "64"
 """Budget of the search where a measurement has one."""
 SEED = 1_000_000
@@ -25,20 +30,22 @@ EXACT_TOLERANCE = 1e-6
 """Of an exploitability: products in another order differ by less."""
 
 
-def usual_measurements(rules: Rules, plays: str = "") -> list[dict[str, Any]]:
+def usual_measurements(policy: Policy, plays: str = "") -> list[dict[str, Any]]:
     """Return what is measured of a champion: matches against all bots, and what its game allows.
 
     plays: its own style, see `Champion.plays`.
     """
+    rules, macs = policy.rules, count(policy.net).macs or 0
+    games, search_games = next((GAMES[most] for most in GAMES if macs <= most), FEW_GAMES)
     if rules.name == cage2.GAME:
         return [{"of": CHALLENGE, "games": CHALLENGE_GAMES, "seed": SEED}]
     sampled = plays == "sampled"
     # At cards for stakes, games that are won say little.
     of = SCORE if rules.name in EXACT_GAMES and rules.hides else MATCH
-    match = {"of": of, "games": GAMES, "seed": SEED, "sampled": sampled}
+    match = {"of": of, "games": games, "seed": SEED, "sampled": sampled}
     wanted = [{**match, "against": bot} for bot in reversed(rules.bots)]
     if rules.seats > 1 and not rules.box and not uses_worlds(rules):
-        wanted.append({**match, "against": rules.bots[-1], "style": SEARCH, "games": SEARCH_GAMES})
+        wanted.append({**match, "against": rules.bots[-1], "style": SEARCH, "games": search_games})
     if rules.name in EXACT_GAMES:
         wanted.append({"of": EXPLOITABILITY, "sampled": sampled})
     return wanted

@@ -84,7 +84,7 @@ def run_challenge(config: LadderConfig, rules: Rules, threads: int) -> int:
         decision = play(player, holder, config, threads)
     if decision.crowned:
         recipe = {**recipe_of(run), "note": decision.figures}
-        total = len(usual_measurements(policy.rules, plays))
+        total = len(usual_measurements(policy, plays))
         with ProgressBar(f"measuring {name}", total) as steps:
             crown(policy, recipe, plays=plays, threads=threads, progress=steps.next)
     if config.json:

@@ -34,7 +34,7 @@ def crown(
     facts: further parts of its entry: exploited, rating.
     """
     weights = round_weights(policy)
-    wanted = usual_measurements(policy.rules, plays)
+    wanted = usual_measurements(policy, plays)
     strength = measure(policy, policy.rules, wanted, threads=threads, progress=progress)
     entry = {
         "rules_version": policy.rules.rules_version,
