@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,8 +17,9 @@ from sparring.cli import main
 from sparring.commands.shared.crown import crown
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
+from sparring.league.championship import measure
 from sparring.store import champions
-from sparring.store.champions import MAX_WEIGHTS, ZOO, champion_games, champion_of
+from sparring.store.champions import EXPLOITABILITY, MAX_WEIGHTS, ZOO, champion_games, champion_of
 from sparring.store.lookup import find_player
 
 GAME = "kuhn_poker"
@@ -124,3 +128,19 @@ def test_a_demo_shows_a_game_and_names_what_comes_next(capsys: pytest.CaptureFix
 def test_the_game_of_a_champion_is_that_of_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["arena", "champion", "nash", "--games", "16", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["game"] == GAME
+
+
+def test_the_page_states_what_the_entries_say() -> None:
+    script = Path(__file__).parents[2] / "scripts" / "zoo_table.py"
+    stated = subprocess.run([sys.executable, script, "--check"], check=False)
+    assert stated.returncode == 0, "docs/zoo.md is old: python scripts/zoo_table.py"
+
+
+@pytest.mark.slow
+def test_a_recipe_reaches_its_strength(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (stated,) = (one for one in champion_of(GAME).strength if one["of"] == EXPLOITABILITY)
+    command = shlex.split(champion_of(GAME).recipe["command"])
+    assert main([*command[1:], "--name", "again"]) == 0
+    found = measure(sparring.load("again"), Rules(GAME), [stated])
+    assert found[0]["value"] < 0.01
