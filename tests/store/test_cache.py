@@ -20,6 +20,7 @@ from sparring.store.archive import Archive
 from sparring.store.cache import PolicyCache
 from sparring.store.checkpoint import CheckpointError
 from sparring.store.policies import load_policy, policy_meta, save_policy
+from sparring.store.snapshots import pack_snapshot
 
 
 def fresh(seed: int, hidden: int = 16) -> Policy:
@@ -72,6 +73,17 @@ def test_a_snapshot_file_is_a_policy_wherever_it_lies(run: Path, tmp_path: Path)
     policy = load_policy(tmp_path / "friend.safetensors")
     assert same(policy, fresh(1))
     assert policy.rules.name == "tic_tac_toe"
+
+
+def test_a_snapshot_of_half_the_bytes_plays_like_its_numbers(tmp_path: Path) -> None:
+    policy = fresh(0)
+    halves = {name: value.half() for name, value in policy.net.state_dict().items()}
+    file = tmp_path / "small.safetensors"
+    file.write_bytes(pack_snapshot(halves, policy_meta(policy.rules, policy.net)))
+    loaded = load_policy(file)
+    for name, value in loaded.net.state_dict().items():
+        assert value.dtype == torch.float32
+        assert torch.equal(value, halves[name].float())
 
 
 def test_snapshots_that_are_not_there_are_refused_with_those_that_are(run: Path) -> None:

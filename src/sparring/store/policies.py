@@ -34,7 +34,7 @@ from sparring.store.policy_schema import check_heads, check_policy, uses_custom_
 from sparring.store.schema import integer, object_with, parse_json
 from sparring.store.snapshots import read_snapshot
 from sparring.store.styles import AS_IS
-from sparring.store.tensors import check_fits_net, check_same_tensors
+from sparring.store.tensors import check_fits_net, check_same_tensors, widen_halves
 
 NET_FIELDS = {field.name for field in fields(NetConfig)}
 """Names of all network settings."""
@@ -99,7 +99,7 @@ def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Ne
 
     try:
         check_heads(rules, meta.get("heads"))
-        weights = with_current_names(saved.tensors[NET_GROUP])
+        weights = widen_halves(with_current_names(saved.tensors[NET_GROUP]))
         if not uses_custom_net(meta):
             check_fits_net(build, weights)
         net = build()

@@ -39,6 +39,11 @@ def metadata_of(data: bytes) -> dict[str, str]:
     return metadata
 
 
+def widen_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return weights with float32 for float16, in which a file takes half the room."""
+    return {n: one.float() if one.dtype == torch.float16 else one for n, one in weights.items()}
+
+
 class SkipNormalInit(TorchFunctionMode):
     """Skips normal initialization, which takes seconds even for meta tensors."""
 
