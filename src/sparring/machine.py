@@ -177,3 +177,8 @@ def machine_info() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": load_average(),
     }
+
+
+def thread_counts(most: int) -> list[int]:
+    """Return 1, 2, 4, ... up to the number of cores."""
+    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})
