@@ -245,7 +245,7 @@ def extras() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("sparring") or ():
         match = re.match(r"([\w.-]+).*extra == [\"']([\w-]+)[\"']", line)
-        if match and match[2] != "dev":
+        if match and match[2] != "dev" and match[1] != "sparring":
             found.setdefault(match[2], []).append(match[1])
     return found
 

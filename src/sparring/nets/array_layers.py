@@ -316,9 +316,9 @@ def widen(inputs: Inputs, rows: Bytes) -> tuple[Floats, list[int]]:
     """Return the features of rows in the order of their bytes, and which features they are."""
     ranges, order, divisors = inputs.typed_ranges()
     parts = [np.ascontiguousarray(rows[:, a:b]).view(dtype) for dtype, a, b in ranges]
-    numbers: Floats = np.concatenate([part.astype(np.float32) for part in parts], axis=1)
-    divided: Floats = numbers / np.array(divisors, np.float32)
-    return divided, order
+    numbers = np.concatenate([part.astype(np.float32) for part in parts], axis=1)
+    numbers /= np.array(divisors, np.float32)
+    return numbers, order
 
 
 def normalized(weights: Weights, numbers: Floats) -> Floats:
