@@ -87,8 +87,8 @@ sanitize-python: install  ## The extension under ASan + UBSan, which the slow te
 		-DSPARRING_TEST_GAMES=ON -DSPARRING_WASM=OFF > /dev/null
 	$(BIN)/cmake --build build/sanitize-python
 
-wheel-smoke:  ## Build a wheel, install it into a bare environment and use it there
-	PYTHON=$(PYTHON) scripts/wheel_smoke.sh
+wheel-smoke:  ## Build a wheel and use it where there is no compiler and no torch; OPTIONS=--train
+	$(PYTHON) scripts/wheel_smoke.py $(WHEEL) $(OPTIONS)
 
 release:  ## Check and build a release: make release VERSION=x.y.z. Uploads nothing
 	@$(PYTHON) scripts/release.py $(VERSION)

@@ -108,11 +108,7 @@ def measure(given: argparse.Namespace) -> Path:
     """Measure the games in turn, and return the file; other games in it stay."""
     facts = machine_info()
     warn_if_busy(facts["load_average"])
-<<<<<<< HEAD
-    where = f"{facts['cpu']}, {given.cores} cores"
-=======
     where = f"{facts['cpu']}, {given.cores} core{'s' * (given.cores > 1)}{gpu_of(given.device)}"
->>>>>>> sb3
     path = given.out or file_of(KIND, where)
     before = json.loads(path.read_text())["games"] if path.is_file() else {}
     record: dict[str, Any] = {"machine": where, "games": before}
@@ -130,8 +126,6 @@ def measure(given: argparse.Namespace) -> Path:
     return path
 
 
-<<<<<<< HEAD
-=======
 def gpu_of(device: str) -> str:
     """Return the GPU that ours trains on, as part of the machine's name; "" for none."""
     import torch
@@ -142,7 +136,6 @@ def gpu_of(device: str) -> str:
     return "" if chosen == "cpu" else f", {torch.cuda.get_device_name(chosen)}"
 
 
->>>>>>> sb3
 def train_all(game: str, given: argparse.Namespace) -> dict[str, Any]:
     """Train all contestants with all seeds in turn: the first seed of each, then the second."""
     from sparring.training.train import complete

@@ -144,7 +144,7 @@ def build(version: str) -> list[Path]:
         run("twine", "check", "--strict", *built)
     else:
         print("twine is not installed, so the descriptions are not checked: pip install twine")
-    run(ROOT / "scripts" / "wheel_smoke.sh", *dist.glob("*.whl"))
+    run(sys.executable, ROOT / "scripts" / "wheel_smoke.py", *dist.glob("*.whl"), "--train")
     return built
 
 

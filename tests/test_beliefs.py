@@ -11,8 +11,8 @@ import torch
 
 from sparring import Rules
 from sparring.config import HeadsConfig, NetConfig
+from sparring.nets.heads import head_widths
 from sparring.nets.make import make_net
-from sparring.nets.net import head_widths
 from sparring.nets.policy import Policy
 from sparring.schedule import Schedule
 from sparring.store.policies import save_policy

@@ -13,8 +13,9 @@ import torch
 from searches.cases import FREE, NETWORK, OPENING_MOVES, SEARCH, Case, serve
 from sparring import Pool, Rules, __version__, _native
 from sparring.config import NetConfig
+from sparring.nets.heads import POLICY
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, Net
+from sparring.nets.net import Net
 from sparring.nets.policy import Policy
 from sparring.nets.run.native import BF16, FLOAT32, NativeNet, native_unsupported_reason
 from sparring.search.budget import Budget

@@ -6,12 +6,12 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
 
 #include "bind/bound_pool.hpp"
+#include "bind/memory.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -162,9 +162,8 @@ std::unique_ptr<BoundPool> make_pool(const Rules& rules, i64 games, u64 seed, u3
   PoolOptions one = options;
   one.games = one.groups = one.threads = 1;
   const f64 each = static_cast<f64>(rules.game->make_pool(rules.config.data(), one)->bytes());
-  const f64 machine =
-      static_cast<f64>(sysconf(_SC_PHYS_PAGES)) * static_cast<f64>(sysconf(_SC_PAGESIZE));
-  call.demand(each * static_cast<f64>(games) <= machine,
+  const f64 machine = machine_memory();
+  call.demand(!machine || each * static_cast<f64>(games) <= machine,
               "so many games do not fit into this machine's memory");
   return std::make_unique<BoundPool>(rules, options);
 }

@@ -90,10 +90,20 @@ def __getattr__(name: str) -> Any:
         return import_module(f"sparring.{name}")
     for module, names in _MODULES.items():
         if name in names:
-            value = getattr(import_module(module), _RENAMED.get(name, name))
+            value = getattr(_import(module, name), _RENAMED.get(name, name))
             globals()[name] = value
             return value
     raise AttributeError(f"module 'sparring' has no attribute {name!r}")
+
+
+def _import(module: str, name: str) -> Any:
+    """Import a module; raise with the extra to install if it needs torch, which is missing."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as missing:
+        from sparring.extras import missing_package
+
+        raise missing_package(missing, f"sparring.{name}") from None
 
 
 def __dir__() -> list[str]:

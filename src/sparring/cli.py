@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from sparring import trusted
 from sparring.commands.shared.table import COMMANDS, Command
 from sparring.errors import ConfigError, SparringError, SparringWarning, printable, suggestion
+from sparring.extras import has_torch, missing_package, needs_package
 
 SIMILAR = {"±": "+-", "…": "...", "–": "-", "—": "-", "×": "x", "│": "|", "┃": "|", "²": "2"}
 SIMILAR |= dict.fromkeys("─━╭╮╰╯┌┐└┘├┤┬┴┼╞╡═╸╺", "-") | dict.fromkeys("█▇▆▅▄▃▂▁", "#")
@@ -87,6 +88,11 @@ def similar_characters(wrong: UnicodeError) -> tuple[str, int]:
     return "".join(SIMILAR.get(character, "?") for character in missing), wrong.end
 
 
+LEARNING = (
+    *("train", "resume", "exploit", "profile", "tune", "sweep"),
+    *("bench train", "bench scaling", "bench configs", "bench search"),
+)
+"""Commands that need torch whatever they are given."""
 UNEVALUATED = {"--dry-run", "--eval.off"}
 """Options of a training without evaluation."""
 
@@ -112,11 +118,21 @@ def dispatch(args: list[str]) -> int:
         return OK
     if command.module == "train" and works_for_another():
         return int(importlib.import_module("sparring.cluster.replicas.torchrun").serve())
+    if command.name in LEARNING and not has_torch():
+        raise ConfigError(needs_package(f"sparring {command.name}", "torch"))
     config = read_options(command, rest)
     opening = importlib.import_module("sparring.commands.shared.opening")
     config = opening.open_command(command.name, config)
     with loading_early(command, rest):
+        return run_command(command, config)
+
+
+def run_command(command: Command, config: Any) -> int:
+    """Run a command; raise with what to install if it needs a package that is missing."""
+    try:
         return int(importlib.import_module(f"sparring.commands.{command.module}").run(config))
+    except ModuleNotFoundError as missing:
+        raise missing_package(missing, f"sparring {command.name}") from None
 
 
 def works_for_another() -> bool:

@@ -20,6 +20,8 @@ from sparring.errors import ConfigError, SparringWarning
 
 UNCHECKED_BYTES = 256 * 2**20
 """Allocations below this size are not checked against free memory."""
+UNKNOWN_BYTES = 4 * 2**30
+"""Free memory of a machine that does not tell, such as Windows."""
 MAX_THREADS: int = _native.MAX_THREADS
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -48,9 +50,9 @@ def free_memory() -> int:
     if meminfo.exists():
         lines = dict(line.split(":") for line in meminfo.read_text().splitlines() if ":" in line)
         known.append(int(lines["MemAvailable"].split()[0]) * 1024)
-    else:
+    elif hasattr(os, "sysconf"):
         known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(known)
+    return min(known, default=UNKNOWN_BYTES)
 
 
 def cgroup_memory(folder: Path) -> int | None:
@@ -177,3 +179,8 @@ def machine_info() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "load_average": load_average(),
     }
+
+
+def thread_counts(most: int) -> list[int]:
+    """Return 1, 2, 4, ... up to the number of cores."""
+    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})

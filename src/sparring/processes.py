@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import faulthandler
-import fcntl
 import math
 import mmap
 import os
@@ -35,6 +34,9 @@ import numpy.typing as npt
 from sparring import trusted
 from sparring.errors import SparringError
 from sparring.messages import Channel, Message, error_reply, raise_if_error
+
+if sys.platform != "win32":  # where no child processes are started yet
+    import fcntl
 
 PR_SET_PDEATHSIG = 1
 F_SETSIG = 10

@@ -168,7 +168,9 @@ def ignore_remembered() -> None:
 
 
 def is_private(found: os.stat_result) -> bool:
-    """Whether only this user can write a file."""
+    """Whether only this user can write a file; Windows does not tell, so nothing is."""
+    if not hasattr(os, "geteuid"):
+        return False
     others = stat.S_IWGRP | stat.S_IWOTH
     return found.st_uid == os.geteuid() and not found.st_mode & others
 

@@ -15,8 +15,8 @@ import torch
 from remembering import remembering
 from sparring import Pool, Rules
 from sparring.cli import main
-from sparring.commands import export
-from sparring.commands.export import compare_steps
+from sparring.commands.shared import onnx_file
+from sparring.commands.shared.onnx_file import compare_steps
 from sparring.commands.shared.plain_nets import PlainFirstLayer
 from sparring.config import NetConfig
 from sparring.nets.hierarchy import nets_by_role
@@ -75,7 +75,7 @@ def test_the_file_says_what_torch_says(
     assert facts["observations_compared"] == 256
     policy = load_policy(path)
     session = onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
-    obs = export.real_observations(policy.rules, 300)
+    obs = onnx_file.real_observations(policy.rules, 300)
     for rows in (1, 17, 300):
         logits, value = session.run(None, {"obs": obs[:rows]})
         with torch.no_grad():
@@ -118,9 +118,9 @@ def test_the_plain_net_is_the_net(game: str, flags: dict[str, int], net: NetConf
     torch.manual_seed(1)
     rules = Rules(game, flags)
     policy = Policy(rules, make_net(rules, net))
-    obs = torch.from_numpy(export.real_observations(rules, 64))
+    obs = torch.from_numpy(onnx_file.real_observations(rules, 64))
     with torch.no_grad():
-        logits, value = export.plain_net(policy)(obs)
+        logits, value = onnx_file.plain_net(policy)(obs)
         np.testing.assert_allclose(logits, policy.net(obs)["policy"], atol=1e-5)
         np.testing.assert_allclose(value, policy.value(obs.numpy()), atol=1e-5)
 
@@ -130,14 +130,14 @@ def test_a_file_that_is_wrong_is_not_left_behind(
 ) -> None:
     pytest.importorskip("onnxruntime")
     path, file = saved_policy(tmp_path, "tic_tac_toe"), tmp_path / "net.onnx"
-    write = export.write
+    write = onnx_file.write
 
     def write_another(policy: Policy, target: Path) -> None:
         other = load_policy(path)
         other.net.policy_head.bias.data += 0.01
         write(other, target)
 
-    monkeypatch.setattr(export, "write", write_another)
+    monkeypatch.setattr(onnx_file, "write", write_another)
     assert main(["export", str(path), "--onnx", str(file)]) == 3
     assert "0.01 away from torch" in capfd.readouterr().err
     assert [inside.name for inside in tmp_path.iterdir()] == ["tic_tac_toe"]
@@ -174,13 +174,13 @@ def test_mistakes(words: str, hint: str, tmp_path: Path, capfd: pytest.CaptureFi
 @pytest.mark.parametrize("kind", ["gru", "stack"])
 def test_the_plain_net_remembers_what_the_net_does(kind: str, norm: bool) -> None:
     policy = remembering("skull_king", kind, norm=norm)
-    plain = export.plain_net(policy)
+    plain = onnx_file.plain_net(policy)
 
     def run(given: dict[str, Any]) -> dict[str, Any]:
         said = plain(*(torch.from_numpy(array) for array in given.values()))
         return {name: tensor.numpy() for name, tensor in zip(names, said, strict=True)}
 
-    names, obs = export.outputs_of(policy), export.real_observations(policy.rules, 64)
+    names, obs = onnx_file.outputs_of(policy), onnx_file.real_observations(policy.rules, 64)
     assert names == ["logits", "value", "next_memory"]
     assert compare_steps(policy, run, obs) < 1e-4
 
@@ -202,10 +202,10 @@ def test_what_is_remembered_goes_in_and_comes_out(
     for step in range(6):
         obs = batch.obs[:, : policy.rules.obs_bytes].copy()
         logits, value, held = session.run(None, {"obs": obs, "memory": held})
-        heads = policy.heads(batch.obs)
-        np.testing.assert_allclose(logits, heads["policy"], atol=1e-4)
+        found = policy.evaluate(batch.obs)
+        np.testing.assert_allclose(logits, found.heads["policy"], atol=1e-4)
         np.testing.assert_allclose(value, policy.value(batch.obs), atol=1e-4)
-        wanted = policy.next_memory(batch.obs, heads)
+        wanted = policy.next_memory(batch.obs, found)
         np.testing.assert_allclose(held, wanted.view(np.float32), atol=1e-4)
         assert held.any() or not step
         seat = batch.seat.astype(int)

@@ -15,7 +15,7 @@ from sparring.config import NetConfig, PPOConfig
 from sparring.learn.critic import CRITIC, CRITIC_OPTIMIZER, fresh_critic
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.critic import FusedCritic
-from sparring.nets.net import VALUE
+from sparring.nets.heads import VALUE
 from sparring.nets.run.captured import CapturedNet
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool

@@ -20,8 +20,8 @@ from sparring.config import (
 )
 from sparring.errors import SparringWarning
 from sparring.learn.fused import FusedPPO
+from sparring.nets.heads import head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import head_width
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import CustomPerceptron, FusedPerceptron
 from sparring.nets.run.make_flat import make_flat

@@ -22,17 +22,9 @@ from sparring.learn.opponents import UNKNOWN, next_actions
 from sparring.learn.ppo import ppo_loss
 from sparring.learn.terms import Arrays, Term
 from sparring.nets.distribution import masked_log_probs
+from sparring.nets.heads import HIDDEN, OPPONENTS, POLICY, SCORE, VALUE, WDL, configured_heads
 from sparring.nets.make import make_net
-from sparring.nets.net import (
-    HIDDEN,
-    OPPONENTS,
-    POLICY,
-    SCORE,
-    VALUE,
-    WDL,
-    HeadOutputs,
-    configured_heads,
-)
+from sparring.nets.net import HeadOutputs
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.pools.native import Pool

@@ -28,7 +28,7 @@ from sparring.learn.plan import RolePlan, Turns
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import Transitions
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.hierarchy import role_tensors
+from sparring.nets.heads import role_tensors
 from sparring.nets.net import Net
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool

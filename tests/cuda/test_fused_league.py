@@ -12,8 +12,8 @@ from learn.fused_helpers import COLLECT, PPO_
 from sparring.config import NetConfig
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
-from sparring.nets.distribution import ActionSampler
 from sparring.nets.make import make_net
+from sparring.nets.sampling import ActionSampler
 from sparring.pools import LEARNER, Lineup, Mix, Pool
 from sparring.pools.cuda import CudaPool
 

@@ -14,8 +14,8 @@ from learn.fused_helpers import (
     learner,
     policy_bias,
 )
+from sparring.nets.heads import head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import head_width
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.fused_mlp import FusedPerceptron
 from sparring.nets.run.fused_residual import FusedResidual

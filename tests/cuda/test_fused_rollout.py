@@ -23,8 +23,8 @@ from sparring.errors import SparringWarning
 from sparring.learn.fused import DeviceGames, FusedPPO, HostGames
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.transitions import Transitions
-from sparring.nets.distribution import ActionSampler
 from sparring.nets.make import make_net
+from sparring.nets.sampling import ActionSampler
 from sparring.pools import Pool
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment

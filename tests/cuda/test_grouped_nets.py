@@ -13,8 +13,9 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass
 from sparring.nets.frozen.tiles import make_grouped
+from sparring.nets.heads import head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, head_width
+from sparring.nets.net import Net
 
 DEVICE = torch.device("cuda")
 NETS = {

@@ -16,8 +16,8 @@ from sparring.learn.fused.rollout import mask_of
 from sparring.learn.learner import Overrides
 from sparring.learn.magnet import MAGNET
 from sparring.learn.role_learners import COPIED
+from sparring.nets.heads import POLICY
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy

@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.learn.head_terms import results_of
-from sparring.nets.net import RESULTS, WDL
+from sparring.nets.heads import RESULTS, WDL
 from sparring.nets.policy import Policy
+from sparring.nets.sampling import log_softmax
 from sparring.pools import Lineup, Pool
 from sparring.pools.lineups import LEARNER
 
@@ -74,7 +75,7 @@ def listen(
     while not heard.all:
         mine = np.flatnonzero(batch.policy >= LEARNER)
         obs, mask = batch.obs[mine], batch.mask[mine]
-        said = policy.heads(obs)[WDL].float().softmax(-1).cpu().numpy()
+        said = np.exp(log_softmax(policy.heads(obs)[WDL]))
         game, seat, own = mine // rules.rows, batch.seat[mine], batch.policy[mine] == LEARNER
         heard.note(game[own], seat[own], said[own])
         actions: npt.NDArray[Any] = pool.sample_actions()

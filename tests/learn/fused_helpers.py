@@ -12,7 +12,8 @@ from sparring.learn.fused import DeviceGames, FusedPPO
 from sparring.learn.fused.rollout import mask_of
 from sparring.learn.plan import PPOHparams
 from sparring.learn.ppo import Losses, ppo_loss
-from sparring.nets.net import HeadOutputs, head_width
+from sparring.nets.heads import head_width
+from sparring.nets.net import HeadOutputs
 from sparring.pools import Lineup
 from sparring.pools.cuda import CudaPool
 from sparring.schedule import Moment

@@ -17,8 +17,8 @@ from sparring.learn.learner import Learner, Report, Snapshot
 from sparring.learn.plan import Plan
 from sparring.learn.transitions import NOT_A_SAMPLE, TO_NEXT
 from sparring.nets.distribution import evaluate_actions
+from sparring.nets.heads import POLICY, head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, head_width
 from sparring.nets.policy import Policy
 from sparring.phases import Timing
 

@@ -26,7 +26,7 @@ from sparring.learn.critic import CRITIC, CRITIC_OPTIMIZER, fresh_critic
 from sparring.learn.head_terms import seats_of
 from sparring.learn.ppo import PPO
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.heads import POLICY, VALUE
 from sparring.pools.lineups import LEARNER
 from sparring.schedule import Moment, Schedule
 from sparring.store.policies import load_policy, save_policy

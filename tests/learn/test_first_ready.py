@@ -15,7 +15,7 @@ from sparring.config import CollectConfig
 from sparring.errors import SparringWarning
 from sparring.learn.acting import ActorOutput, RngKeys
 from sparring.learn.collect import Collector
-from sparring.nets.distribution import ActionSampler
+from sparring.nets.sampling import ActionSampler
 from sparring.phases import Timing
 from sparring.pools.custom import make_pool
 from sparring.pools.lineups import Lineup

@@ -13,7 +13,7 @@ from sparring.learn.critic import fresh_critic
 from sparring.learn.fused.critic import FusedCritic
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.net import VALUE
+from sparring.nets.heads import VALUE
 from sparring.nets.run.captured import CapturedNet
 
 MEMBERS, STEPS, GAMES, ROOM = 2, 12, 8, 24

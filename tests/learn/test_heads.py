@@ -23,9 +23,10 @@ from sparring.learn.fused.heads import FusedOutcomes
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import HiddenTerm, final_scores, outcomes_of, predictor, seats_of
 from sparring.learn.ppo import PPO
+from sparring.nets.heads import HIDDEN, SCORE, VALUE, WDL, head_widths
 from sparring.nets.make import make_net
-from sparring.nets.net import HIDDEN, SCORE, VALUE, WDL, head_widths
 from sparring.nets.run.captured import CapturedNet
+from sparring.nets.sampling import log_softmax
 from sparring.schedule import Moment, Schedule
 
 ONE = Schedule.constant(1.0)
@@ -427,9 +428,9 @@ def test_a_belief_is_what_the_head_says() -> None:
     learner = make("leduc_poker", HeadsConfig(hidden=ONE))
     policy = learner.policy()
     obs = learner.pool.batch().obs
-    belief, logits = policy.belief(obs), policy.heads(obs)[HIDDEN].view(len(obs), 1, 3)
+    belief, logits = policy.belief(obs), policy.heads(obs)[HIDDEN].reshape(len(obs), 1, 3)
     assert belief is not None
-    assert np.allclose(belief.reshape(-1, 1, 3), logits.log_softmax(-1).numpy(), atol=1e-6)
+    assert np.allclose(belief.reshape(-1, 1, 3), log_softmax(logits), atol=1e-6)
     flat = policy.belief(obs, temperature=1e6)
     assert np.allclose(flat, np.log(1 / 3), atol=1e-4)
     learner.pool.draw_worlds(np.arange(len(obs)), 2, belief=belief)

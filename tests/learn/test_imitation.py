@@ -18,9 +18,10 @@ from sparring.learn.fused.rollout import FusedRollout, legal_of
 from sparring.learn.head_terms import REFERENCE, KLPenalty, kl_from
 from sparring.learn.imitation import WARM_UP, BehaviorCloning, warmup_factor
 from sparring.learn.transforms import MIRRORED, mirrors_of
-from sparring.nets.distribution import LOG_STD, masked_log_probs
+from sparring.nets.distribution import masked_log_probs
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.nets.sampling import LOG_STD
 from sparring.schedule import Moment, Schedule
 from sparring.store.policies import save_policy
 from sparring.training.imitation.making import make_decisions, read_sources, tasks_of

@@ -25,7 +25,7 @@ from sparring.learn.magnet import MAGNET, MagnetTerm
 from sparring.learn.ppo import PPO
 from sparring.learn.role_learners import COPIED
 from sparring.nets.distribution import categorical_kl, entropy_of, gaussian_kl, masked_log_probs
-from sparring.nets.net import POLICY
+from sparring.nets.heads import POLICY
 from sparring.nets.run.captured import CapturedNet
 from sparring.schedule import Moment, Schedule
 

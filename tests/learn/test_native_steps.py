@@ -27,8 +27,9 @@ from sparring.learn.ppo import PPO, ppo_loss
 from sparring.learn.process_group import SINGLE
 from sparring.learn.role_learners import PPO_METRICS
 from sparring.learn.terms import Weighted
-from sparring.nets.distribution import ActionSampler, masked_log_probs
+from sparring.nets.distribution import masked_log_probs
 from sparring.nets.net import HeadOutputs
+from sparring.nets.sampling import ActionSampler
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)

@@ -23,7 +23,7 @@ from sparring.learn.acting import PlayerActor
 from sparring.learn.ppo import PPO
 from sparring.learn.transitions import NOT_A_SAMPLE
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.net import POLICY
+from sparring.nets.heads import POLICY
 from sparring.nets.roots import roots_in
 from sparring.schedule import Moment, Schedule
 

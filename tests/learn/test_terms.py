@@ -19,7 +19,8 @@ from make import make_ppo
 from sparring.config import CollectConfig, NetConfig, PPOConfig
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import POLICY, VALUE, HeadOutputs
+from sparring.nets.heads import POLICY, VALUE
+from sparring.nets.net import HeadOutputs
 from sparring.schedule import Moment, Schedule
 
 COLLECT = CollectConfig(games=16, steps=24)

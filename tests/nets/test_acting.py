@@ -92,7 +92,7 @@ def test_the_value_of_a_policy_by_value_is_that_of_its_best_action(dueling: bool
     policy = make_policy(by_value=True, dueling=dueling)
     obs, mask = rows(policy)
     heads = policy.heads(obs)
-    actions, state = heads["policy"].numpy(), heads["value"].numpy()
+    actions, state = heads["policy"], heads["value"]
     for row in range(len(obs)):
         legal = np.flatnonzero(mask[row])
         wanted = actions[row, legal].max()

@@ -17,16 +17,14 @@ from sparring.errors import ConfigError
 from sparring.learn.ppo import PPO
 from sparring.nets.distribution import (
     INITIAL_LOG_STD,
-    LOG_STD,
     SQUASHED_BOUND,
-    ActionSampler,
     bounded_log_prob,
     gaussian_entropy,
     gaussian_log_prob,
-    squash_actions,
 )
 from sparring.nets.mlp import Perceptron
 from sparring.nets.policy import Policy
+from sparring.nets.sampling import LOG_STD, ActionSampler, squash_actions
 from sparring.schedule import Schedule
 from sparring.store.policies import load_policy, save_policy
 

@@ -9,8 +9,9 @@ import torch
 import sparring
 from make import Played, played
 from sparring.config import NetConfig
-from sparring.nets.distribution import ActionSampler, entropy_of, log_prob_of, masked_log_probs
+from sparring.nets.distribution import entropy_of, log_prob_of, masked_log_probs
 from sparring.nets.mlp import Perceptron
+from sparring.nets.sampling import ActionSampler
 
 
 def rows(game: str, count: int = 200) -> Played:

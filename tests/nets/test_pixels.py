@@ -185,9 +185,9 @@ def test_an_agent_remembers_what_it_saw(tmp_path: Path) -> None:
         seen[3:6], stacks_in(net, policy.rows(first, policy.initial_memory()))[0][6:]
     )
     outputs = slots.forward(torch.from_numpy(whole), np.array([2]))
-    assert torch.allclose(outputs["policy"], policy.heads(whole)["policy"], atol=1e-6)
+    assert np.allclose(outputs["policy"], policy.heads(whole)["policy"], atol=1e-6)
     after = outputs["memory"].numpy().view(np.uint8)
-    assert np.array_equal(after, policy.next_memory(whole, {}))
+    assert np.array_equal(after, policy.next_memory(whole, policy.evaluate(whole)))
 
 
 # What is refused

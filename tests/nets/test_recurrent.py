@@ -11,10 +11,11 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.frozen.cpu import GroupedNet
+from sparring.nets.heads import MEMORY, POLICY, VALUE
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import MEMORY, POLICY, VALUE, HeadOutputs, Net
+from sparring.nets.net import HeadOutputs, Net
 from sparring.nets.recurrent import RecurrentNet
 from sparring.nets.run.native import NativeNet
 from sparring.pools import Pool

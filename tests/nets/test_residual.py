@@ -14,9 +14,10 @@ from make import played
 from sparring import ConfigError, Rules
 from sparring.config import NetConfig
 from sparring.games import shogi
+from sparring.nets.board import board_layout
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
-from sparring.nets.residual import ResidualNet, board_layout
+from sparring.nets.residual import ResidualNet
 from sparring.nets.run.flat import FlatTensor
 from sparring.store.policies import load_policy, save_policy
 

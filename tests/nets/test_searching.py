@@ -17,10 +17,10 @@ from reference.search import fixed_evaluator
 from sparring import Agent, ConfigError, Policy, Pool, Rules, State, new_state, train
 from sparring.config import NetConfig
 from sparring.league.arena import play_match
+from sparring.nets.heads import POLICY
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.levels import LEVELS
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY
 from sparring.nets.policy import BY_VALUE, VALUES
 from sparring.nets.searching import discount_of, evaluator_of
 from sparring.nets.stateful_player import StatefulPlayer
@@ -282,7 +282,7 @@ def test_native_passes_of_a_search_are_those_of_the_network(game: str) -> None:
     rows = pool.reset().obs
     head, value = evaluator_of(policy)(rows)
     slow = policy.heads(rows)
-    np.testing.assert_allclose(head, slow[POLICY].numpy(), atol=1e-5)
+    np.testing.assert_allclose(head, slow[POLICY], atol=1e-5)
     np.testing.assert_allclose(value, policy.value(rows), atol=1e-5)
 
 

@@ -10,8 +10,9 @@ import torch
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.heads import POLICY
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, Net
+from sparring.nets.net import Net
 from sparring.nets.sizes import NetCounts, count, num_parameters, pass_bytes, plain_torch_copy
 
 MLP = NetConfig(hidden=(24, 16))

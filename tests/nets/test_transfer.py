@@ -12,8 +12,9 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.net import Net
 from sparring.nets.transfer import FRESH, IDENTITY, PART, WHOLE, Transfer, transfer_weights
 
 SMALL = NetConfig(hidden=(16, 12))

@@ -15,8 +15,8 @@ from reference.worlds import Options, Worlds, exact_returns, mirror_step
 from search.test_reference import Case
 from sparring import ConfigError, Pool, Rules, State, new_state
 from sparring.config import NetConfig
+from sparring.nets.heads import check_hidden
 from sparring.nets.make import make_net
-from sparring.nets.net import check_hidden
 from sparring.nets.policy import Policy
 from sparring.search.budget import Budget
 from sparring.search.search import Found, Search, SearchConfig

@@ -57,7 +57,7 @@ def demand_answers(policy: sparring.Policy, kept: Arrays) -> None:
 def demand_heads(policy: sparring.Policy, kept: Arrays) -> None:
     """Demand what every head said, whatever it is called by now."""
     rows = np.concatenate([kept["obs"], kept["memory"]], axis=1)
-    said = [head.numpy() for head in policy.heads(rows).values()]
+    said = list(policy.heads(rows).values())
     wanted = {name: head for name, head in kept.items() if name.startswith("head_")}
     assert len(said) == len(wanted)
     for name, head in wanted.items():

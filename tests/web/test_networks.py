@@ -15,10 +15,11 @@ from sparring import _native
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
+from sparring.nets.heads import POLICY, check_hidden
 from sparring.nets.hierarchy import HierarchyNet, nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, Net, check_hidden
+from sparring.nets.net import Net
 from sparring.nets.policy import BY_VALUE, DUELING, VALUES, Policy
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
@@ -117,7 +118,7 @@ DISCRETE = [kind for kind in ALL if kind not in BOXES]
 @pytest.mark.parametrize("kind", ALL)
 def test_says_what_torch_says(kind):
     policy, network, obs, masks = made(kind)
-    wanted = policy.heads(obs)[POLICY].numpy()
+    wanted = policy.heads(obs)[POLICY]
     values = policy.value(obs, masks) if network.about["values"] else None
     unit = network.about["value_unit"]
     assert np.abs(wanted).max() > 0.01
@@ -140,7 +141,7 @@ def test_believes_what_torch_believes(game, shared):
     network = Module(rules).network(pack_network(policy))
     assert network.about["belief"]
     wanted = policy.belief(obs)
-    logits, values = policy.heads(obs)[POLICY].numpy(), policy.value(obs, masks)
+    logits, values = policy.heads(obs)[POLICY], policy.value(obs, masks)
     for at in range(len(obs)):
         assert np.abs(network.belief(obs[at].tobytes()) - wanted[at]).max() < CLOSE
         head, value = network.answer(obs[at].tobytes(), masks[at].tobytes())

@@ -12,8 +12,8 @@ import torch
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.nets.heads import check_hidden
 from sparring.nets.make import make_net
-from sparring.nets.net import check_hidden
 from sparring.nets.policy import Policy
 from sparring.search.budget import RULES, Budget
 from sparring.search.search import Found, Search, SearchConfig, tree_settings

@@ -22,8 +22,8 @@ from sparring.cluster.replicas.process_group import LOOPBACK
 from sparring.cluster.replicas.replica import ReplicaShare
 from sparring.config import TrainConfig
 from sparring.learn.plan import Plan
+from sparring.nets.heads import configured_heads
 from sparring.nets.make import make_net
-from sparring.nets.net import configured_heads
 from sparring.training.planning.gpus import gpus_of, world_of_torchrun
 from sparring.training.planning.settings import written
 

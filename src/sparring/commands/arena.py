@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from sparring.commands.shared.players import loaded_from, on_device, who_plays, with_search
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
@@ -26,6 +26,7 @@ from sparring.commands.shared.ratings import (
 from sparring.commands.shared.results import kept_games
 from sparring.config.commands import ArenaConfig
 from sparring.errors import ConfigError
+from sparring.extras import set_threads
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules
 from sparring.league.arena import check_plies, whole_rounds
@@ -53,7 +54,7 @@ def run(config: ArenaConfig) -> int:
     if config.cluster and config.device != "cpu":
         raise ConfigError("--device moves networks of this process; leave it or --cluster out")
     threads = check_threads(config.threads or os.cpu_count() or 1)
-    torch.set_num_threads(threads)
+    set_threads(threads)
     if not config.players:
         raise ConfigError("an arena needs at least two players; name runs or bots")
     players, rules = who_plays(config.players, config.game, config.set, threads)
@@ -118,8 +119,8 @@ def check_policies(players: Sequence[Player]) -> None:
         if origin is None or isinstance(player, str):
             continue
         other = known.setdefault(origin, player)
-        weights = player.net.state_dict(), other.net.state_dict()
-        same = all(torch.equal(weights[0][key], weights[1][key]) for key in weights[0])
+        weights = player.net.arrays(), other.net.arrays()
+        same = all(np.array_equal(weights[0][key], weights[1][key]) for key in weights[0])
         if other.name != player.name and style_of(other) == style_of(player) and same:
             raise ConfigError(
                 f"{other.name} and {player.name} are both {origin}; give each player once"

@@ -150,7 +150,7 @@ def check_torch() -> Iterator[Diagnosis]:
     try:
         import torch
     except (ImportError, OSError) as missing:
-        todo = "games and pools work without it; for training: pip install 'torch>=2.9'"
+        todo = "playing and measuring work without it; for training: pip install 'sparring[train]'"
         yield Diagnosis("note", "torch", f"cannot be imported: {missing}", todo)
         return
     yield Diagnosis("ok", "torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
@@ -245,7 +245,7 @@ def extras() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in importlib.metadata.requires("sparring") or ():
         match = re.match(r"([\w.-]+).*extra == [\"']([\w-]+)[\"']", line)
-        if match and match[2] != "dev":
+        if match and match[2] != "dev" and match[1] != "sparring":
             found.setdefault(match[2], []).append(match[1])
     return found
 

@@ -6,7 +6,6 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-import torch
 from rich.table import Table
 
 from sparring.commands.shared.players import (
@@ -29,6 +28,7 @@ from sparring.commands.shared.results import (
 from sparring.commands.shared.stopping import interruptible
 from sparring.config.commands import EvalConfig
 from sparring.errors import ConfigError, SparringError
+from sparring.extras import set_threads
 from sparring.games.flags import changed_flags, read_pair, split_list
 from sparring.games.rules import Rules
 from sparring.league import cage2_challenge as cage2
@@ -55,7 +55,7 @@ def run(config: EvalConfig) -> int:
     if games_kept and (config.protocol or config.engine is not None):
         raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
     threads = check_threads(config.threads or os.cpu_count() or 1)
-    torch.set_num_threads(threads)
+    set_threads(threads)
     game = config.game or config.protocol or (usi.GAME if config.engine is not None else "")
     (challenger,), rules = who_plays([config.challenger], game, config.set, threads)
     (challenger,) = with_search([challenger], config.search)

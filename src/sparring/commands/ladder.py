@@ -20,6 +20,7 @@ from sparring.commands.shared.ratings import (
 )
 from sparring.config.commands import LadderConfig
 from sparring.errors import ConfigError, SparringError, printable, suggestion
+from sparring.extras import set_threads
 from sparring.factories import is_factory
 from sparring.games.flags import changed_flags, flags_as_options, read_rules
 from sparring.games.rules import Rules
@@ -154,9 +155,7 @@ def add(file: Path, rules: Rules, config: LadderConfig) -> tuple[Ladder, list[st
     threads = threads_of(config)
     if config.submit or any(one.hash for one in (*ladder.players, *new)):
         announce(f"ladder {rules.name}", quiet=config.json)
-        import torch
-
-        torch.set_num_threads(threads)
+        set_threads(threads)
     with alone(file):
         ladder = open_ladder(file, rules, config)  # another process may have played meanwhile
         growth = plan_growth(ladder, config.submit, threads=threads, replaces=config.replace)

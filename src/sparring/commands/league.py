@@ -71,14 +71,13 @@ def play(
     import itertools
     import os
 
-    import torch
-
+    from sparring.extras import set_threads
     from sparring.league.arena import games_between, share_of_wins
     from sparring.league.intervals import wilson
     from sparring.store.cache import cached_policy
 
     threads = config.threads or os.cpu_count() or 1
-    torch.set_num_threads(threads)
+    set_threads(threads)
     policies, notes = {}, []
     for player in chosen:
         try:

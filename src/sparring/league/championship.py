@@ -10,7 +10,6 @@ from sparring.league import cage2_challenge as cage2
 from sparring.league.arena import play_match
 from sparring.league.intervals import Z_95
 from sparring.nets.policy import Policy
-from sparring.nets.sizes import count
 from sparring.proof.exploitability import EXACT_GAMES, Greedy, Tree, exploitability, has_memory
 from sparring.search.worlds import uses_worlds
 from sparring.store.champions import CHALLENGE, EXPLOITABILITY, MATCH, SCORE
@@ -35,6 +34,8 @@ def usual_measurements(policy: Policy, plays: str = "") -> list[dict[str, Any]]:
 
     plays: its own style, see `Champion.plays`.
     """
+    from sparring.nets.sizes import count  # loads torch
+
     rules, macs = policy.rules, count(policy.net).macs or 0
     games, search_games = next((GAMES[most] for most in GAMES if macs <= most), FEW_GAMES)
     if rules.name == cage2.GAME:

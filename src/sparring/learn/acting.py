@@ -15,9 +15,10 @@ from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.learn.forward import Forward, bytes_of
 from sparring.learn.learner import Learner
-from sparring.nets.distribution import ActionSampler, unsquash_actions
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
-from sparring.nets.net import MEMORY, POLICY, HeadOutputs, head_width
+from sparring.nets.heads import MEMORY, POLICY, head_width
+from sparring.nets.net import HeadOutputs
+from sparring.nets.sampling import ActionSampler, unsquash_actions
 from sparring.nets.stateful_player import BatchPlayer, rows_read_by
 from sparring.phases import phase
 from sparring.pools.custom.base import CustomPool

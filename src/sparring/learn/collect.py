@@ -35,8 +35,8 @@ from sparring.learn.rollout import (
 )
 from sparring.learn.transitions import Transitions
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.distribution import ActionSampler, squash_actions, unsquash_actions
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.heads import POLICY, VALUE
+from sparring.nets.sampling import ActionSampler, squash_actions, unsquash_actions
 from sparring.phases import Timing, phase
 from sparring.pools.lineups import LEARNER, check_answered
 from sparring.pools.protocol import EXACT, FIRST_READY, GamePool, WaitsForAny

@@ -29,8 +29,9 @@ from sparring.learn.minibatches import Metrics, Minibatch
 from sparring.learn.playing import SelfPlay, copied
 from sparring.learn.process_group import ProcessGroup
 from sparring.nets.critic_rows import CriticRows
+from sparring.nets.heads import VALUE
 from sparring.nets.make import make_net
-from sparring.nets.net import VALUE, Net
+from sparring.nets.net import Net
 from sparring.pools.lineups import LEARNER
 
 CRITIC = "critic"

@@ -27,8 +27,8 @@ from sparring.learn.losses import dqn_loss, spread_epsilon, td_target
 from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied, share_normalizer
 from sparring.learn.replay import ReplayBatch
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.nets.run.native import NativeNet, PackedAdam, PackedParameters
 from sparring.pools.protocol import GamePool

@@ -34,7 +34,7 @@ from sparring.learn.searching import FULL, Searching
 from sparring.learn.terms import Term, columns_of, losses_of, truth_of
 from sparring.learn.transforms import IMPROVED
 from sparring.nets.distribution import entropy_of, masked_log_probs
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.policy import Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment

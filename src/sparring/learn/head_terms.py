@@ -29,18 +29,8 @@ from sparring.learn.rollout import Episodes, Rollout
 from sparring.learn.terms import Arrays, Term, Weighted
 from sparring.learn.transforms import MIRRORED, Mirroring
 from sparring.nets.distribution import gaussian_kl, masked_log_probs
-from sparring.nets.net import (
-    HIDDEN,
-    POLICY,
-    RESULTS,
-    SCALE_DECAY,
-    SCORE,
-    WDL,
-    HeadOutputs,
-    Net,
-    check_hidden,
-    next_scale,
-)
+from sparring.nets.heads import HIDDEN, POLICY, RESULTS, SCORE, WDL, check_hidden
+from sparring.nets.net import SCALE_DECAY, HeadOutputs, Net, next_scale
 from sparring.schedule import Schedule
 
 Floats = npt.NDArray[np.float32]

@@ -21,7 +21,8 @@ from sparring.games.goals import check_goals
 from sparring.learn.rollout import Rollout
 from sparring.learn.terms import Arrays, Weighted
 from sparring.nets.distribution import evaluate_actions
-from sparring.nets.net import POLICY, HeadOutputs
+from sparring.nets.heads import POLICY
+from sparring.nets.net import HeadOutputs
 from sparring.pools.protocol import GamePool
 
 

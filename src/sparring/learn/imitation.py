@@ -31,7 +31,8 @@ from sparring.nets.distribution import (
     masked_log_probs,
     mean_and_log_std,
 )
-from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net
+from sparring.nets.heads import POLICY, VALUE
+from sparring.nets.net import HeadOutputs, Net
 from sparring.schedule import Moment
 
 EPS = 1e-8

@@ -24,7 +24,8 @@ from sparring.learn.playing import copied
 from sparring.learn.terms import Arrays
 from sparring.learn.transforms import MIRRORED, Mirroring
 from sparring.nets.distribution import categorical_kl, gaussian_kl, masked_log_probs
-from sparring.nets.net import POLICY, HeadOutputs
+from sparring.nets.heads import POLICY
+from sparring.nets.net import HeadOutputs
 from sparring.schedule import Moment
 
 MAGNET = "magnet"

@@ -13,7 +13,8 @@ from torch.nn import functional
 
 from sparring.games.rules import Rules
 from sparring.learn.terms import Arrays, Weighted
-from sparring.nets.net import OPPONENTS, HeadOutputs
+from sparring.nets.heads import OPPONENTS
+from sparring.nets.net import HeadOutputs
 from sparring.schedule import Schedule
 
 UNKNOWN = -1

@@ -29,10 +29,11 @@ from sparring.learn.rollout import Columns
 from sparring.learn.transforms import transforms_of
 from sparring.nets.critic_rows import CriticRows
 from sparring.nets.frozen.cpu import GroupedHierarchy, GroupedNet
+from sparring.nets.heads import configured_heads
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import Net, configured_heads, set_wdl_blend
+from sparring.nets.net import Net, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, DETERMINISTIC, Policy
 from sparring.phases import Timing
 from sparring.pools.lineups import LEARNER, Mixes

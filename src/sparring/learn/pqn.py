@@ -26,7 +26,8 @@ from sparring.learn.minibatches import Metrics, RolloutSamples, mean_metrics, sh
 from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, update_normalizer
 from sparring.learn.process_group import SINGLE
-from sparring.nets.net import POLICY, VALUE, HeadOutputs
+from sparring.nets.heads import POLICY, VALUE
+from sparring.nets.net import HeadOutputs
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.pools.protocol import GamePool
 from sparring.schedule import Moment

@@ -32,9 +32,10 @@ from sparring.learn.losses import (
 from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied, share_normalizer
 from sparring.learn.replay import ReplayBatch
+from sparring.nets.heads import POLICY, QUANTILES
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, QUANTILES, HeadOutputs
+from sparring.nets.net import HeadOutputs
 from sparring.nets.policy import BY_VALUE, DUELING, Policy
 from sparring.nets.run.native import PackedAdam, PackedParameters
 from sparring.pools.protocol import GamePool

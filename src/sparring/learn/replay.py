@@ -28,7 +28,7 @@ from sparring.learn.ring import (
 )
 from sparring.learn.rollout import RECORD, Rollout
 from sparring.learn.transitions import NOT_A_SAMPLE, Transitions
-from sparring.nets.distribution import squash_actions
+from sparring.nets.sampling import squash_actions
 from sparring.pools.lineups import LEARNER
 
 

@@ -14,7 +14,7 @@ from sparring import _native
 from sparring.games.hidden import StateField
 from sparring.games.rules import Rules
 from sparring.learn.transitions import Transitions
-from sparring.nets.net import HIDDEN
+from sparring.nets.heads import HIDDEN
 from sparring.pools.lineups import FIRST_BOT, LEARNER, NO_POLICY
 from sparring.pools.protocol import BatchLike, GamePool
 

@@ -43,7 +43,7 @@ from sparring.learn.playing import SelfPlay, copied
 from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import CRITICS, Critics
 from sparring.nets.distribution import masked_log_probs
-from sparring.nets.net import POLICY
+from sparring.nets.heads import POLICY
 from sparring.nets.policy import VALUES, Policy
 from sparring.nets.run.native import BF16, PackedAdam, PackedParameters
 from sparring.nets.run.native_critics import NativeCritics, native_critics_unsupported_reason

@@ -20,8 +20,8 @@ from sparring.games.seeds import derive_seed
 from sparring.learn.acting import ActorOutput, Bytes, RngKeys
 from sparring.learn.forward import Forward
 from sparring.learn.transforms import IMPROVED
-from sparring.nets.distribution import ActionSampler
-from sparring.nets.net import HIDDEN, POLICY, VALUE, log_belief, takes_belief
+from sparring.nets.heads import HIDDEN, POLICY, VALUE, log_belief, takes_belief
+from sparring.nets.sampling import ActionSampler, to_floats
 from sparring.phases import Timing
 from sparring.pools.native import Pool
 from sparring.pools.protocol import GamePool
@@ -135,7 +135,8 @@ class Searching:
     @torch.no_grad()
     def believe(self, obs: Bytes) -> Floats:
         """Return log-probabilities of what is hidden from rows."""
-        return log_belief(self.pool.rules, self.forward(torch.from_numpy(obs))[HIDDEN])
+        logits = self.forward(torch.from_numpy(obs))[HIDDEN]
+        return log_belief(self.pool.rules, to_floats(logits))
 
     def act(self, obs: Bytes, mask: Bytes, keys: RngKeys) -> ActorOutput:
         assert self.search and isinstance(self.pool, Pool), "played by other processes"

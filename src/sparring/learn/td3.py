@@ -27,8 +27,8 @@ from sparring.learn.plan import ScheduledValues
 from sparring.learn.playing import SelfPlay, copied, share_normalizer
 from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import Critics
+from sparring.nets.heads import POLICY
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY
 from sparring.nets.policy import DETERMINISTIC, VALUES, Policy
 from sparring.nets.run.native import BF16, PackedAdam, PackedParameters
 from sparring.nets.run.native_critics import NativeCritics, native_critics_unsupported_reason

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from sparring.games.hidden import StateField
-from sparring.nets.net import POLICY, HeadOutputs
+from sparring.nets.heads import POLICY
+from sparring.nets.net import HeadOutputs
 from sparring.schedule import Moment, Schedule
 
 Arrays = dict[str, npt.NDArray[Any]]

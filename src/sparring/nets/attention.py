@@ -29,8 +29,9 @@ from sparring.games.entities import (
     entities_of,
 )
 from sparring.games.rules import Rules
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.layers import FirstLayer, orthogonal_
-from sparring.nets.net import POLICY, VALUE, HeadOutputs, Net, NetOptions
+from sparring.nets.net import HeadOutputs, Net, NetOptions
 
 FEED_FORWARD_FACTOR = 2
 """Width of an encoder layer's hidden layer, in widths of a token."""

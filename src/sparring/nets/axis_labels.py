@@ -14,10 +14,11 @@ from torch import nn
 
 from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet, EncoderLayer
-from sparring.nets.hierarchy import ROLES, nets_by_role
+from sparring.nets.heads import MEMORY, POLICY, ROLES
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.layers import FirstLayer, Normalizer
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import MEMORY, POLICY, Net
+from sparring.nets.net import Net
 from sparring.nets.residual import ResidualNet
 
 Labels = Sequence[Hashable]

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.features import Feature, FeatureBlock
 from sparring.games.hidden import state_field
 from sparring.games.rules import Rules
-from sparring.nets.net import HIDDEN, check_hidden
+from sparring.nets.heads import HIDDEN, check_hidden
 from sparring.nets.roots import Roots
 from sparring.pools.native import Pool
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 Bytes = npt.NDArray[np.uint8]
 Indices = npt.NDArray[np.intp]
@@ -66,6 +68,8 @@ class CriticRows:
 
     def build(self, obs: Tensor, raw: Tensor, seat: Tensor) -> Tensor:
         """Return rows [n, row_bytes]. raw: the field of the game state. seat: of every row."""
+        import torch
+
         if obs.device not in self._kept:  # a CUDA graph copies nothing from the host
             self._kept[obs.device] = torch.tensor(self.classes, device=obs.device)
         classes = self.hidden.read(torch, raw, seat)

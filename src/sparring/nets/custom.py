@@ -32,7 +32,8 @@ from sparring.nets.custom_inputs import (
     NetInputs,
     describe_inputs,
 )
-from sparring.nets.net import POLICY, SCORE, VALUE, HeadOutputs, Net, NetOptions, head_width
+from sparring.nets.heads import POLICY, SCORE, VALUE, head_width
+from sparring.nets.net import HeadOutputs, Net, NetOptions
 
 MODULE_PREFIX = "module."
 """Prefix of the custom module's tensors."""

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from sparring.games.rules import Rules
 from sparring.nets.critics import Widen
+from sparring.nets.heads import POLICY
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import POLICY
 
 FLOATS, BLOCKS, BYTES = "floats", "blocks", "bytes"
 READS = (FLOATS, BLOCKS, BYTES)

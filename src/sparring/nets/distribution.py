@@ -2,21 +2,17 @@
 
 There is no unmasked distribution over discrete actions: sampling, log-probabilities, entropy and
 arg-max all follow from `masked_log_probs`. A Gaussian's head holds the mean and the log standard
-deviation of every dimension. On a CPU, rollouts sample through `csrc/nets/sampler.hpp`; a test
-checks that it agrees with this module.
+deviation of every dimension. `nets/sampling.py` draws from both.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sparring import _native
+from sparring.nets.sampling import LOG_STD
 
 
 def masked_log_probs(logits: Tensor, mask: Tensor) -> Tensor:
@@ -35,10 +31,6 @@ def log_prob_of(log_probs: Tensor, action: Tensor) -> Tensor:
     return log_probs.gather(-1, action.long().unsqueeze(-1)).squeeze(-1)
 
 
-LOG_STD = (_native.MIN_LOG_STD, _native.MAX_LOG_STD)
-"""Smallest and largest log standard deviation. Actions are bounded by -1 and 1."""
-MAX_TANH = 1 - 2.0**-23
-"""Largest absolute value of a squashed action."""
 SQUASHED_BOUND = 0.99
 """From here on, a squashed action counts as one at its bound, which no sample reaches."""
 INITIAL_LOG_STD = math.log(0.6)
@@ -108,92 +100,3 @@ def evaluate_actions(head: Tensor, mask: Tensor, action: Tensor) -> tuple[Tensor
         return gaussian_log_prob(head, action), gaussian_entropy(head)
     log_probs = masked_log_probs(head, mask)
     return log_prob_of(log_probs, action), entropy_of(log_probs)
-
-
-def squash_actions(action: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
-    """Return the game's actions for sampled ones. Without squashing the game clips them."""
-    if action.dtype != np.float32:
-        return action
-    return np.tanh(action) if squash else action
-
-
-def unsquash_actions(action: npt.NDArray[Any], *, squash: bool) -> npt.NDArray[Any]:
-    """Return the sampled actions for a game's actions: the inverse of `squash_actions`."""
-    if action.dtype != np.float32 or not squash:
-        return action
-    return np.asarray(np.arctanh(action.clip(-MAX_TANH, MAX_TANH)))
-
-
-class ActionSampler:
-    """Samples actions by (seed, row, rollout, step): independent of how rows are batched."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed % 2**64
-
-    def draw(
-        self,
-        logits: Tensor,
-        mask: npt.NDArray[np.uint8],
-        *,
-        rollout: int,
-        step: int | npt.NDArray[Any],
-        rows: npt.NDArray[Any] | None = None,
-        greedy: bool = False,
-        epsilon: npt.NDArray[np.float32] | None = None,
-        squash: bool = False,
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Return an action and its log-probability for every row.
-
-        rows: indices of the rows, 0..B-1 if left out.
-        step: one for all rows, or one per row.
-        A mask without columns means that the head is a Gaussian's; its actions are not squashed.
-        epsilon: probability per row of a uniformly random legal action instead; the
-            log-probability stays that of the head. Continuous actions are uniform in the game,
-            which sees them through tanh if `squash` is set.
-        """
-        count = len(mask)
-        indices = np.arange(count) if rows is None else rows
-        if isinstance(step, np.ndarray):
-            options: dict[str, Any] = {"rollout": rollout, "greedy": greedy, "squash": squash}
-            return self._draw_steps(logits, mask, step, rows=indices, epsilon=epsilon, **options)
-        rows = np.ascontiguousarray(indices, np.uint32)
-        head = np.ascontiguousarray(logits.detach().float().cpu().numpy())
-        log_prob = np.empty(count, np.float32)
-        explore = None if epsilon is None else np.ascontiguousarray(epsilon, np.float32)
-        arguments = (self.seed, rows, rollout, step, greedy, explore)
-        action: npt.NDArray[Any]
-        if mask.shape[1] == 0:
-            action = np.empty((count, head.shape[1] // 2), np.float32)
-            _native.sample_gaussian(head, *arguments, squash, action, log_prob)
-        else:
-            action = np.empty(count, np.int32)
-            legal = np.ascontiguousarray(mask)
-            _native.sample_masked(head, legal, *arguments, action, log_prob)
-        return action, log_prob
-
-    def _draw_steps(
-        self,
-        logits: Tensor,
-        mask: npt.NDArray[np.uint8],
-        step: npt.NDArray[Any],
-        *,
-        rows: npt.NDArray[Any],
-        epsilon: npt.NDArray[np.float32] | None,
-        **options: Any,
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float32]]:
-        """Draw for rows of several steps, one step at a time."""
-        head, order = logits.detach().float().cpu(), np.argsort(step, kind="stable")
-        actions, log_probs = [], []
-        for indices in np.split(order, np.flatnonzero(np.diff(step[order])) + 1):
-            action, log_prob = self.draw(
-                head[torch.from_numpy(indices)],
-                mask[indices],
-                step=int(step[indices[0]]),
-                rows=rows[indices],
-                epsilon=None if epsilon is None else epsilon[indices],
-                **options,
-            )
-            actions.append(action)
-            log_probs.append(log_prob)
-        inverse = np.argsort(order, kind="stable")
-        return np.concatenate(actions)[inverse], np.concatenate(log_probs)[inverse]

@@ -12,10 +12,8 @@ from torch import Tensor, nn
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.net import VALUE, HeadOutputs, Net
-
-ROLES = "roles"
-"""Prefix of the roles' tensors, and key of their configurations in `describe`."""
+from sparring.nets.heads import ROLES, VALUE
+from sparring.nets.net import HeadOutputs, Net
 
 
 class RoleDetector(nn.Module):
@@ -48,6 +46,8 @@ class HierarchyNet(Net):
     `roles` holds the networks by name: tensors are called roles.manager.first.weight. Each has its
     own value scale; learners run and rescale them one by one.
     """
+
+    by_role = True
 
     def __init__(self, rules: Rules, nets: Mapping[str, Net]) -> None:
         """Combine networks with the same heads, one for each role of the game."""
@@ -130,12 +130,6 @@ def nets_by_role(net: Net) -> list[tuple[str, Net]]:
 def unscale_value_head(net: Net, outputs: HeadOutputs) -> HeadOutputs:
     """Return a network's outputs with values in units of the rewards."""
     return {**outputs, VALUE: net.unscaled_values(outputs)} if VALUE in outputs else outputs
-
-
-def role_tensors(state: Mapping[str, Tensor], role: str) -> dict[str, Tensor]:
-    """Return the tensors of one role's network by their names in that network."""
-    prefix = f"{ROLES}.{role}."
-    return {name.removeprefix(prefix): t for name, t in state.items() if name.startswith(prefix)}
 
 
 def is_hierarchy(state: Mapping[str, Tensor]) -> bool:

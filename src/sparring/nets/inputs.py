@@ -1,21 +1,26 @@
-"""Layout of a network's input row: the game's observation, followed by memory if there is any."""
+"""Layout of a network's input row: the game's observation, followed by memory if there is any.
+
+Torch is imported where tensors are read: the layout is needed without it, too.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.errors import ConfigError, suggestion
 from sparring.games.features import Feature, FeatureBlock, runs_of
 from sparring.games.rules import Rules
 from sparring.pools.custom.cache import pixels_of
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 MEMORY_STEP = 16
 """Memory sizes are multiples of this many bytes, so that rows stay aligned."""
@@ -64,26 +69,27 @@ class Inputs:
         return dict.fromkeys(index for part in (*ranges, memory) for index in part)
 
     def byte_ranges(self) -> tuple[list[tuple[torch.dtype, int, int]], list[int], list[float]]:
-        """Split a row by type: (dtype, first byte, end) ranges, their features and divisors.
+        """Return `typed_ranges` with the types of torch."""
+        import torch
+
+        ranges, order, divisors = self.typed_ranges()
+        return [(getattr(torch, name), *where) for name, *where in ranges], order, divisors
+
+    def typed_ranges(self) -> tuple[list[tuple[str, int, int]], list[int], list[float]]:
+        """Split a row by type: (type, first byte, end) ranges, their features and divisors.
 
         Features that the network does not read are divided by infinity.
         """
         ranges, order, divisors = [], [], []
-        types = {
-            "uint8": torch.uint8,
-            "int8": torch.int8,
-            "int16": torch.int16,
-            "float32": torch.float32,
-        }
         game = len(self.rules.features)
         for part in (range(game), range(game, len(self.features))):
-            for name, dtype in types.items():
+            for name in ("uint8", "int8", "int16", "float32"):
                 indices = [i for i in part if self.features[i].dtype == name]
                 if not indices:
                     continue
                 indices.sort(key=lambda i: self.features[i].offset)
                 first = self.features[indices[0]].offset
-                ranges.append((dtype, first, first + np.dtype(name).itemsize * len(indices)))
+                ranges.append((name, first, first + np.dtype(name).itemsize * len(indices)))
                 order += indices
                 divisors += [self.divisor(i) for i in indices]
         return ranges, order, divisors
@@ -93,6 +99,8 @@ class Inputs:
 
         normalize: applied to the features in the order of their bytes, as first layers do.
         """
+        import torch
+
         order, divisors = self._order_on(obs.device)
         ranges = self.observation_ranges
         parts = [obs[:, a:b].contiguous().view(dtype).float() for dtype, a, b in ranges]
@@ -111,6 +119,8 @@ class Inputs:
 
         They are cached: a CUDA graph copies nothing from the host.
         """
+        import torch
+
         if device not in self._order_of:
             count = len(self.rules.features)
             _, byte_order, divided = self.byte_ranges()
@@ -171,6 +181,8 @@ def fit_memory_bytes(rules: Rules, net: NetConfig, memory: int) -> int:
 
 def read_memory(inputs: Inputs, obs: Tensor) -> Tensor:
     """Return the memory of each row as float32 [rows, memory / 4]."""
+    import torch
+
     first = inputs.rules.obs_bytes
     return obs[:, first : inputs.row_bytes].contiguous().view(torch.float32)
 
@@ -186,9 +198,11 @@ def stack_frames(
     Features are scaled as for the first layer, in the order of the rules; frames before the start
     of the game and the padding are 0.
     """
+    import torch
+
     memory = read_memory(inputs, obs)
     numbers = inputs.numbers(obs, normalize)
     features = numbers.shape[1]
     older = memory[:, : (frames - 2) * features]
     padding = memory.shape[1] - (frames - 1) * features
-    return functional.pad(torch.cat((numbers, older), 1), (0, padding))
+    return torch.nn.functional.pad(torch.cat((numbers, older), 1), (0, padding))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Unpack
 
@@ -14,20 +14,10 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.distribution import INITIAL_LOG_STD
+from sparring.nets.heads import POLICY, QUANTILES, SCORE, VALUE, WDL, head_width, towers_of_heads
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer, Normalizer, Tanh, orthogonal_
-from sparring.nets.net import (
-    AUXILIARY_HEADS,
-    POLICY,
-    QUANTILES,
-    SCORE,
-    VALUE,
-    WDL,
-    HeadOutputs,
-    Net,
-    NetOptions,
-    head_width,
-)
+from sparring.nets.net import HeadOutputs, Net, NetOptions
 
 STDS = ("shared", "predicted")
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "silu": nn.SiLU}
@@ -169,19 +159,6 @@ class Perceptron(LinearNet):
                 x = by_layers[layers]
             outputs[name] = self.head_output(name, x)
         return outputs
-
-
-def towers_of_heads(heads: Mapping[str, int], config: NetConfig) -> dict[str, int]:
-    """Return the tower of each head: one for all, or one each.
-
-    Auxiliary heads read the value's, quantiles the policy's.
-    """
-    if config.shared:
-        return dict.fromkeys(heads, 0)
-    main = [name for name in heads if name not in (*AUXILIARY_HEADS, QUANTILES)]
-    auxiliary = main.index(VALUE) if VALUE in main else max(len(main) - 1, 0)
-    towers = {name: main.index(name) if name in main else auxiliary for name in heads}
-    return towers | ({QUANTILES: main.index(POLICY)} if QUANTILES in heads else {})
 
 
 @torch.no_grad()

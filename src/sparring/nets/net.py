@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import chain
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -13,27 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from sparring.config import HeadsConfig, NetConfig
-from sparring.errors import ConfigError
-from sparring.games.hidden import Hidden, hidden_of
 from sparring.games.rules import Rules
+from sparring.nets.heads import MEMORY, SCORE, VALUE, WDL, Evaluation, default_heads
 from sparring.nets.inputs import Inputs, stack_frames
 from sparring.nets.layers import Normalizer
-from sparring.pools.custom.cache import is_custom
-
-POLICY, VALUE = "policy", "value"
-MEMORY = "memory"
-"""Not a head: the next memory of a recurrent network [rows, memory / 4], float32. It follows the
-seat's next observation in the row."""
-WDL, SCORE, HIDDEN, OPPONENTS = "wdl", "score", "hidden", "opponents"
-"""Auxiliary heads: logits of win, draw and loss; the final score in units of `score_scale`; logits
-of hidden information, such as the opponents' cards; logits of the next action of every other seat,
-from the left one on."""
-
-QUANTILES = "quantiles"
-"""Head of QR-DQN: quantiles of the return of every action [rows, quantiles * actions]. It reads
-what the policy head reads, which is their mean."""
-
-AUXILIARY_HEADS = (WDL, SCORE, HIDDEN, OPPONENTS)
+from sparring.nets.sampling import to_floats
 
 HeadOutputs = dict[str, Tensor]
 """Outputs of a network by head: [rows, width], values [rows]."""
@@ -66,6 +51,8 @@ class Net(nn.Module):
     score_head: nn.Linear
     has_convolutions = False
     """Whether torch convolutions dominate the cost of a forward pass."""
+    by_role = False
+    """Whether there is a network for every role of the game."""
 
     def __init__(self, rules: Rules, config: NetConfig, **options: Unpack[NetOptions]) -> None:
         """Register heads and scales; subclasses add the layers."""
@@ -95,6 +82,29 @@ class Net(nn.Module):
     def forward(self, obs: Tensor) -> HeadOutputs:
         """Return the outputs of all heads for byte rows [rows, row_bytes]."""
         raise NotImplementedError
+
+    @torch.no_grad()
+    def evaluate(self, rows: npt.NDArray[np.uint8]) -> Evaluation:
+        """Return what the network says about byte rows, as arrays."""
+        device = next(chain(self.parameters(), self.buffers())).device
+        obs = torch.from_numpy(np.ascontiguousarray(rows)).to(device)
+        outputs: HeadOutputs = self(obs)
+        values = to_floats(self.unscaled_values(outputs)) if VALUE in outputs else None
+        memory = self.next_memory(obs, outputs) if self.inputs.memory else None
+        return Evaluation(
+            {name: to_floats(output) for name, output in outputs.items()},
+            values,
+            None if memory is None else to_floats(memory),
+        )
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all weights by name, as arrays."""
+        return {name: value.cpu().numpy() for name, value in self.state_dict().items()}
+
+    def nonfinite(self) -> str:
+        """Return the name of a tensor with numbers that are not finite, "" if there is none."""
+        bad = (n for n, value in self.state_dict().items() if not torch.isfinite(value).all())
+        return next(bad, "")
 
     def describe(self) -> dict[str, Any]:
         """Return the arguments of `make_net` for the same network, as JSON values."""
@@ -185,82 +195,8 @@ def blend_wdl(value: Tensor, wdl: Tensor, share: Tensor, unit: Tensor) -> Tensor
     return value + share * (outcome * unit - value)
 
 
-def is_unused_by_policy(name: str) -> bool:
-    """Whether the tensor of this name belongs to other heads than the policy."""
-    others = (f"{head}_head" for head in (HIDDEN, OPPONENTS, QUANTILES))
-    return name.startswith((VALUE, WDL, SCORE, *others))
-
-
-def default_heads(rules: Rules) -> dict[str, int]:
-    """Return the widths of an actor-critic's heads: policy and value."""
-    return {POLICY: head_width(rules), VALUE: 1}
-
-
-def head_width(rules: Rules) -> int:
-    """Return the width of the policy head: a logit, or mean and log std, per action."""
-    return 2 * rules.box or rules.actions
-
-
-RESULTS = 3
-"""Win, draw and loss."""
-
-
-def head_widths(rules: Rules, config: HeadsConfig | None, quantiles: int = 0) -> dict[str, int]:
-    """Return the widths of all heads by name; a head whose loss weight stays 0 is left out.
-
-    quantiles: of the return of every action; 0: none.
-    """
-    widths = default_heads(rules)
-    if quantiles:
-        widths[QUANTILES] = quantiles * rules.actions
-    if config is None:
-        return widths
-    if any(config.wdl.values):
-        widths[WDL] = RESULTS
-    if any(config.score.values):
-        widths[SCORE] = 1
-    if any(config.hidden.values):
-        widths[HIDDEN] = check_hidden(rules).width
-    if any(config.opponents.values):
-        widths[OPPONENTS] = (rules.seats - 1) * rules.actions
-    return widths
-
-
-def configured_heads(
-    rules: Rules, config: HeadsConfig | None, quantiles: int = 0
-) -> dict[str, int] | None:
-    """Return `head_widths` if there are others than policy and value, else None."""
-    if quantiles or (config is not None and config.asked):
-        return head_widths(rules, config, quantiles)
-    return None
-
-
 def set_wdl_blend(net: Net, config: HeadsConfig | None) -> Net:
     """Set the weight of the win/draw/loss head in a network's values."""
     if config is not None and WDL in net.heads:
         net.wdl_blend.fill_(config.blend)
     return net
-
-
-def log_belief(rules: Rules, logits: Tensor) -> npt.NDArray[np.float32]:
-    """Return log-probabilities of what is hidden [B, items * classes]. logits: of the head."""
-    by_item = logits.float().view(len(logits), len(check_hidden(rules).items), -1)
-    log_probs: npt.NDArray[np.float32] = by_item.log_softmax(-1).flatten(1).cpu().numpy()
-    return log_probs
-
-
-def takes_belief(rules: Rules, net: Net) -> bool:
-    """Whether worlds of a game can be drawn by what a network believes is hidden."""
-    size = 0 if is_custom(rules) else rules.native.belief_size
-    return size > 0 and net.heads.get(HIDDEN) == size
-
-
-def check_hidden(rules: Rules) -> Hidden:
-    """Return the hidden information of a game; raise if the game declares none."""
-    hidden = hidden_of(rules)
-    if hidden is None:
-        raise ConfigError(
-            f"heads.hidden: {rules.name} declares no hidden information; leave it out, or "
-            f"declare it in games/{rules.name}/hidden.py, as Skull King does"
-        )
-    return hidden

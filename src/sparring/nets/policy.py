@@ -1,29 +1,26 @@
-"""Policy: a trained network with the rules of its game; observations in, actions out."""
+"""Policy: a trained network with the rules of its game; observations in, actions out. No torch.
+
+Its network evaluates rows and answers in arrays: `nets.net.Net`, or `nets.array_net.ArrayNet`
+where torch is not installed.
+"""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
 
 from sparring.errors import ConfigError, SparringError
 from sparring.games.rules import Rules
 from sparring.games.state import State
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.distribution import (
-    ActionSampler,
-    masked_log_probs,
-    mean_and_log_std,
-    squash_actions,
-)
+from sparring.nets.heads import HIDDEN, POLICY, VALUE, Evaluation, Floats, log_belief
 from sparring.nets.levels import LEVELS
-from sparring.nets.net import HIDDEN, POLICY, VALUE, HeadOutputs, Net, log_belief
 from sparring.nets.roots import Roots, roots_in
+from sparring.nets.sampling import ActionSampler, log_softmax, mean_and_std, squash_actions
 from sparring.nets.searching import (
     SearchCache,
     belief_of,
@@ -36,6 +33,9 @@ from sparring.nets.searching import (
 )
 from sparring.search.budget import Budget
 from sparring.search.search import Search
+
+if TYPE_CHECKING:
+    from sparring.nets.net import Net
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -75,11 +75,10 @@ class Policy:
         """
         if POLICY not in net.heads:
             raise ConfigError(f"{name} is a critic: it has no policy head to play with")
-        for key, tensor in net.state_dict().items():
-            if not torch.isfinite(tensor).all():
-                raise SparringError(
-                    f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
-                )
+        if key := net.nonfinite():
+            raise SparringError(
+                f"{name}: {key} holds numbers that are not finite; use an earlier checkpoint"
+            )
         self.rules, self.name, self.meta = rules, name, dict(meta or {})
         self.is_value_based = bool(self.meta.get(BY_VALUE, False))
         """Whether the policy head holds action values: the best is played, none is sampled."""
@@ -94,8 +93,8 @@ class Policy:
         """Its rows, if they hold what is hidden: then it measures, in pools, and never plays."""
         self.temperature = 1.0
         """Divides the logits that sampled actions are drawn from, see `at_level`."""
-        self.device = torch.device(device)
-        self.net = net.to(self.device).eval()
+        self.device = device
+        self.net = net.to(device).eval()
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.rules!r})"
@@ -148,8 +147,8 @@ class Policy:
 
     def to(self, device: str) -> Policy:
         """Move the network to a device, as `torch.nn.Module.to` does, and return the policy."""
-        self.device = torch.device(device)
-        self.net.to(self.device)
+        self.device = device
+        self.net.to(device)
         return self
 
     def check_searchable(self) -> None:
@@ -256,16 +255,16 @@ class Policy:
             where: dict[str, Any] = {"seed": seed, "rollout": rollout, "step": step}
             action = search_actions(self, roots, greedy=greedy, **where)
             return action, np.zeros((len(obs), 0), np.uint8)
-        inputs = self._to_tensor(network_rows)
-        with torch.no_grad():
-            outputs: HeadOutputs = self.net(inputs)
-        head = outputs[POLICY] if self.temperature == 1 else outputs[POLICY] / self.temperature
+        found = self.evaluate(network_rows)
+        head = found.heads[POLICY]
+        if self.temperature != 1:
+            head = head / self.temperature
         action, _ = ActionSampler(seed).draw(
             head, mask, rollout=rollout, step=step, rows=rows, greedy=greedy
         )
         if self.rules.box:
             action = squash_actions(action, squash=self.net.config.squash).clip(-1, 1)
-        return action, self._next_memory(network_rows, inputs, outputs)
+        return action, self.next_memory(network_rows, found)
 
     def rows(self, obs: Bytes, memory: Bytes | None = None) -> Bytes:
         """Return the network's rows: observations followed by memory."""
@@ -281,7 +280,7 @@ class Policy:
 
     def probabilities(
         self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None
-    ) -> npt.NDArray[np.float32]:
+    ) -> Floats:
         """Return the probability of every action [B, actions]; exactly 0 for illegal ones.
 
         A value-based policy gives its best action the probability 1. memory: see `decide`.
@@ -294,21 +293,16 @@ class Policy:
             best = np.zeros(mask.shape, np.float32)
             best[np.arange(len(best)), self.act(obs, mask)] = 1.0
             return best
-        logits = self.heads(obs)[POLICY]
-        legal = torch.from_numpy(mask).to(self.device)
-        probs: npt.NDArray[np.float32] = masked_log_probs(logits, legal).exp().cpu().numpy()
+        probs: Floats = np.exp(log_softmax(self.heads(obs)[POLICY], mask))
         return probs
 
-    def gaussian(self, obs: Bytes) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    def gaussian(self, obs: Bytes) -> tuple[Floats, Floats]:
         """Return mean and std of continuous actions [B, box], not squashed."""
         if not self.rules.box:
             raise ConfigError(f"{self.rules.name} has discrete actions; see `probabilities`")
-        mean, log_std = mean_and_log_std(self.heads(obs)[POLICY])
-        return mean.cpu().numpy(), log_std.exp().cpu().numpy()
+        return mean_and_std(self.heads(obs)[POLICY])
 
-    def value(
-        self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None
-    ) -> npt.NDArray[np.float32]:
+    def value(self, obs: Bytes, mask: Bytes | None = None, memory: Bytes | None = None) -> Floats:
         """Return the expected return of each row's seat, in units of the rewards [B].
 
         For a value-based policy that is the value of its best action.
@@ -320,13 +314,23 @@ class Policy:
         if not self.has_values:
             raise ConfigError(f"{self.name} has no values: its value head was never trained")
         obs = self.rows(obs, memory)
-        outputs = self.heads(obs)
+        found = self.evaluate(obs)
         if self.is_value_based:
-            legal = torch.from_numpy(self._check_mask(obs, mask)).to(self.device)
-            dueling = bool(self.meta.get(DUELING, False))
-            return best_value(self.net, outputs, legal, dueling=dueling).cpu().numpy()
-        values: npt.NDArray[np.float32] = self.net.unscaled_values(outputs).cpu().numpy()
-        return values
+            return self.best_value(found, self._check_mask(obs, mask))
+        assert found.values is not None
+        return found.values
+
+    def best_value(self, found: Evaluation, mask: Bytes) -> Floats:
+        """Return the value of each row's best legal action, in units of the rewards [B].
+
+        For a value-based policy, whose head holds action values, or advantages.
+        """
+        legal, actions = mask != 0, found.heads[POLICY]
+        best: Floats = np.where(legal, actions, -np.float32(np.inf)).max(-1)
+        if self.meta.get(DUELING, False):
+            mean = (actions * legal).sum(-1) / legal.sum(-1).clip(1)
+            best = found.heads[VALUE] + best - mean.astype(np.float32)
+        return best * np.float32(float(self.net.value_scale))
 
     @property
     def has_values(self) -> bool:
@@ -373,13 +377,16 @@ class Policy:
             f"{describe_sizes(rules)}; set those flags"
         )
 
-    @torch.no_grad()
-    def heads(self, obs: Bytes) -> HeadOutputs:
+    def heads(self, obs: Bytes) -> dict[str, Floats]:
         """Return the network's outputs for rows, by head."""
-        outputs: HeadOutputs = self.net(self._to_tensor(obs))
-        return outputs
+        return self.evaluate(obs).heads
 
-    def belief(self, obs: Bytes, *, temperature: float = 1.0) -> npt.NDArray[np.float32] | None:
+    def evaluate(self, obs: Bytes) -> Evaluation:
+        """Return what the network says about rows: heads, values, the next memory."""
+        self._check_rows(obs)
+        return self.net.evaluate(obs)
+
+    def belief(self, obs: Bytes, *, temperature: float = 1.0) -> Floats | None:
         """Return log-probabilities of what is hidden from each row's seat [B, items * classes].
 
         `State.resample_hidden` and `draw_worlds` take them. None: the network has no `hidden` head.
@@ -389,21 +396,11 @@ class Policy:
             return None
         return log_belief(self.rules, self.heads(obs)[HIDDEN] / temperature)
 
-    def next_memory(self, obs: Bytes, outputs: HeadOutputs) -> Bytes:
-        """Return the next memory of rows [B, memory_bytes]. outputs: `heads` of these rows."""
-        return self._next_memory(obs, self._to_tensor(obs), outputs)
-
-    @torch.no_grad()
-    def _next_memory(self, obs: Bytes, inputs: Tensor, outputs: HeadOutputs) -> Bytes:
-        memory = self.net.next_memory(inputs, outputs) if self.memory_bytes else None
-        if memory is None:  # the network leaves the memory as it is
+    def next_memory(self, obs: Bytes, found: Evaluation) -> Bytes:
+        """Return the next memory of rows [B, memory_bytes]. found: `evaluate` of these rows."""
+        if found.memory is None:  # the network leaves the memory as it is
             return obs[:, self.net.inputs.row_bytes - self.memory_bytes :]
-        numbers: npt.NDArray[np.float32] = memory.float().cpu().contiguous().numpy()
-        return numbers.view(np.uint8).reshape(len(obs), self.memory_bytes)
-
-    def _to_tensor(self, obs: Bytes) -> Tensor:
-        self._check_rows(obs)
-        return torch.from_numpy(np.ascontiguousarray(obs)).to(self.device)
+        return np.ascontiguousarray(found.memory).view(np.uint8).reshape(len(obs), -1)
 
     def _check_rows(self, obs: Bytes) -> None:
         row_bytes = self.net.inputs.row_bytes
@@ -480,20 +477,6 @@ def check_state(policy: Policy, state: Any, number: int | None) -> None:
     policy.check_no_memory()
     if state.over:
         raise ConfigError(f"{which}: the game of {state.rules.name} is over, no seat is to act")
-
-
-def best_value(net: Net, outputs: HeadOutputs, mask: Tensor, *, dueling: bool) -> Tensor:
-    """Return the value of each row's best legal action, in units of the rewards [B].
-
-    dueling: the policy head holds advantages, the value head state values.
-    """
-    legal = mask != 0
-    actions = outputs[POLICY].float()
-    best = actions.masked_fill(~legal, -torch.inf).amax(-1)
-    if dueling:
-        mean = (actions * legal).sum(-1) / legal.sum(-1).clamp(min=1)
-        best = outputs[VALUE].float() + best - mean
-    return best * net.value_scale
 
 
 def describe_sizes(rules: Rules) -> str:

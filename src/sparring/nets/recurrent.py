@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.heads import MEMORY
 from sparring.nets.inputs import Inputs, read_memory
 from sparring.nets.layers import FirstLayer, orthogonal_
 from sparring.nets.mlp import LinearNet, head_mask, tower
-from sparring.nets.net import MEMORY, HeadOutputs, NetOptions
+from sparring.nets.net import HeadOutputs, NetOptions
 
 
 class RecurrentNet(LinearNet):

@@ -7,22 +7,19 @@ pool, or a state. So `Policy.decide` takes them as `roots`, and callers that hav
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.games.seeds import derive_seed
 from sparring.games.state import State
+from sparring.nets.array_net import ArrayNet
 from sparring.nets.critic_rows import never_plays
-from sparring.nets.custom import CustomNet
-from sparring.nets.hierarchy import nets_by_role
-from sparring.nets.net import POLICY, HeadOutputs, Net, takes_belief
+from sparring.nets.heads import POLICY, Evaluation, takes_belief
 from sparring.nets.roots import Roots
-from sparring.nets.run.native import AUTO, NativeNet, native_unsupported_reason, resolve_cpu
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules
 from sparring.pools.native import Pool
@@ -39,6 +36,9 @@ from sparring.search.search import (
 )
 from sparring.search.worlds import WorldsConfig, check_worlds, uses_worlds
 
+if TYPE_CHECKING:
+    from sparring.nets.net import Net
+
 Believe = Callable[[npt.NDArray[np.uint8]], Any]
 """Takes rows; returns log-probabilities of what is hidden from them."""
 
@@ -49,7 +49,7 @@ class Searcher(Protocol):
     name: str
     rules: Rules
     net: Net
-    device: torch.device
+    device: str
     budget: Budget | None
     meta: dict[str, Any]
     searches: SearchCache
@@ -63,8 +63,8 @@ class Searcher(Protocol):
     def has_values(self) -> bool:
         """Whether its value head is there and was trained."""
 
-    def heads(self, obs: npt.NDArray[np.uint8]) -> HeadOutputs:
-        """Return the network's outputs for rows, by head."""
+    def evaluate(self, obs: npt.NDArray[np.uint8]) -> Evaluation:
+        """Return what the network says about rows."""
 
     def belief(self, obs: npt.NDArray[np.uint8]) -> Any:
         """Return log-probabilities of what is hidden from each row's seat, None without a head."""
@@ -81,7 +81,7 @@ def check_searchable(policy: Searcher) -> None:
     worlds = uses_worlds(rules) and not is_custom(rules)  # an environment is asked where it is
     if worlds:
         check_worlds(rules)
-    if worlds and nets_by_role(policy.net):
+    if worlds and policy.net.by_role:
         raise ConfigError(
             f"{name} has a network for every role, whose values are of different rewards; leave "
             "the search out, or train without --hierarchy.on"
@@ -110,21 +110,17 @@ class SearchCache:
     """
 
     def __init__(self) -> None:
-        self._native: NativeNet | None = None
+        self._native: Evaluate | None = None
         self._key: tuple[Any, ...] = ()
         self._search: Search | None = None
 
-    def forward(
-        self, policy: Searcher, threads: int
-    ) -> Callable[[npt.NDArray[np.uint8]], HeadOutputs]:
-        """Return the fastest pass of a network: a batch of a search may have few rows."""
-        net = policy.net
-        if isinstance(net, CustomNet) or native_unsupported_reason(net, policy.device):
-            return policy.heads
-        if self._native is None:
-            self._native = NativeNet(net, threads=threads, arithmetic=resolve_cpu(AUTO))
-        native = self._native
-        return lambda rows: native.forward_heads(torch.from_numpy(rows))[0]
+    def evaluator(self, policy: Searcher, threads: int) -> Evaluate | None:
+        """Return native passes of a network of torch: a batch of a search may have few rows."""
+        if self._native is None and not isinstance(policy.net, ArrayNet):
+            from sparring.nets.run.native import native_evaluator
+
+            self._native = native_evaluator(policy.net, policy.device, threads)
+        return self._native
 
     def search(self, policy: Searcher, rules: Rules, trees: int, **options: Any) -> Search:
         """Return a search with at least so many trees: the last one, if nothing else differs."""
@@ -137,15 +133,12 @@ class SearchCache:
 
 def evaluator_of(policy: Searcher, threads: int = 1) -> Evaluate:
     """Return the function that evaluates leaves: policy head and value of each row."""
-    forward = policy.searches.forward(policy, threads)
 
-    @torch.no_grad()
     def evaluate(rows: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
-        outputs = forward(rows)
-        values = policy.net.unscaled_values(outputs)
-        return outputs[POLICY].float().cpu().numpy(), values.float().cpu().numpy()
+        found = policy.evaluate(rows)
+        return found.heads[POLICY], found.values
 
-    return evaluate
+    return policy.searches.evaluator(policy, threads) or evaluate
 
 
 def make_search(rules: Rules, evaluate: Evaluate, budget: Budget, **options: Any) -> Search:

@@ -22,12 +22,14 @@ from torch.utils.module_tracker import ModuleTracker
 from sparring.config import NetConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import ROLES, nets_by_role
+from sparring.nets.board import board_layout
+from sparring.nets.heads import ROLES, head_width
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.inputs import Inputs, memory_bytes_of
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, head_width
-from sparring.nets.residual import ResidualNet, board_layout
+from sparring.nets.net import Net
+from sparring.nets.residual import ResidualNet
 from sparring.nets.run.flat import VALUE_WIDTH, round_up, widened_width
 
 ROWS = (2, 4)

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from sparring.errors import ConfigError
 from sparring.nets.axis_labels import AxisLabels, Labels, axis_labels_of
-from sparring.nets.hierarchy import ROLES, nets_by_role
+from sparring.nets.heads import ROLES
+from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.mlp import Perceptron
 from sparring.nets.net import Net
 

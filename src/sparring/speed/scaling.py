@@ -13,6 +13,7 @@ from sparring.config import TrainConfig
 from sparring.draw.charts.axes import label
 from sparring.errors import ConfigError
 from sparring.league.intervals import student_95
+from sparring.machine import thread_counts
 from sparring.speed.rounds import Measurement
 from sparring.speed.timer import OpenSessions, SessionInfo, UnfitError
 from sparring.training.planning.settings import merged
@@ -77,11 +78,6 @@ class ScalingRow:
     @property
     def rate(self) -> float:
         return median(self.rates)
-
-
-def thread_counts(most: int) -> list[int]:
-    """Return 1, 2, 4, ... up to the number of cores."""
-    return sorted({min(2**power, most) for power in range(most.bit_length() + 1)})
 
 
 def points(

@@ -7,9 +7,7 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from sparring.errors import SparringError
 from sparring.store.archive_index import (
@@ -35,6 +33,9 @@ from sparring.store.files import link_or_copy, remove_stale_files, write_atomic
 from sparring.store.folders import LEAGUE, SNAPSHOT
 from sparring.store.manifest import checkpoint_numbers, read_manifest
 from sparring.store.snapshots import pack_snapshot, read_snapshot, sha256_hex
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = [
     "LEARNER_NAME",

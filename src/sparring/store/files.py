@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import shutil
 import stat
+import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 TEMP = ".tmp-"
 """Prefix of unfinished files and folders."""
@@ -20,6 +25,11 @@ STALE_S = 3600.0
 POLL_S = 0.02
 MAX_BYTES = 64 * 2**20
 """Default limit of `read_regular`, far above any text file of a run."""
+READ_FLAGS = os.O_RDONLY
+for _flag in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"):  # the first two of Unix, the last of Windows
+    READ_FLAGS |= getattr(os, _flag, 0)
+LOCKED_BYTE = 2**30
+"""Byte that Windows locks: nobody else can read it, so it lies behind the content."""
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -30,7 +40,7 @@ def temp_name(name: str) -> str:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a new file and sync it to the disk."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         left = memoryview(data)
         while left:
@@ -50,7 +60,7 @@ def read_regular(path: Path, max_bytes: int = MAX_BYTES, *, within: Path | None 
     if within is not None:
         check_inside(path, within)
     with _invalid_names_as_os_errors(path):
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        handle = os.open(path, READ_FLAGS)
     try:
         size = _regular_size(path, os.fstat(handle), max_bytes)
         parts = []
@@ -122,7 +132,9 @@ def _invalid_names_as_os_errors(path: Path) -> Iterator[None]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the entries of a folder to the disk."""
+    """Sync the entries of a folder to the disk; Windows does that by itself."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -178,17 +190,29 @@ def locked(path: Path, *, wait_s: float = 0.0) -> Iterator[bool]:
 
     Yields False if the file system has no locks. Raises BlockingIOError if it is already locked.
     """
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     try:
         yield _acquire(handle, time.monotonic() + wait_s)
     finally:
         os.close(handle)
 
 
+def try_lock(handle: int, *, shared: bool = False) -> None:
+    """Lock an open file; raise BlockingIOError if another process has locked it."""
+    if sys.platform == "win32":
+        os.lseek(handle, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError(*error.args) from None
+    else:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
 def _acquire(handle: int, deadline: float) -> bool:
     while True:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try_lock(handle)
             return True
         except BlockingIOError:
             if time.monotonic() >= deadline:

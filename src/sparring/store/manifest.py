@@ -9,11 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors import torch as safetensors
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sparring.config.ranges import shortened
 from sparring.store.errors import CheckpointError
@@ -29,6 +25,9 @@ from sparring.store.schema import (
     string_matching,
 )
 from sparring.store.tensors import unpack_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FORMAT = 1
 """Version of the layout; readers refuse other versions."""
@@ -54,8 +53,8 @@ MANIFEST_SCHEMA = object_with(
     {"segments": mapping_of(FILE_ENTRY)},
 )
 
-Tensors = Mapping[str, Mapping[str, Tensor]]
-SegmentLoader = Callable[[], Mapping[str, Tensor]]
+Tensors: TypeAlias = "Mapping[str, Mapping[str, Tensor]]"
+SegmentLoader: TypeAlias = "Callable[[], Mapping[str, Tensor]]"
 """Loads the tensors of a segment, see `store.segments`."""
 
 
@@ -102,6 +101,8 @@ def make_checkpoint(
 
 def to_contiguous_cpu(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return contiguous CPU tensors with separate storage, copied only where needed."""
+    import torch
+
     result: dict[str, Tensor] = {}
     seen: set[int] = set()
     for name, given in tensors.items():
@@ -133,6 +134,8 @@ def write_files(
 
     segments: manifest entries of its segments, which are already written.
     """
+    from safetensors.torch import save
+
     folder.mkdir()
     files: dict[str, dict[str, Any]] = {}
 
@@ -141,7 +144,7 @@ def write_files(
         files[name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
     for group, tensors in checkpoint.tensors.items():
-        add(group_file(group), safetensors.save(tensors))
+        add(group_file(group), save(tensors))
     for name, blob in checkpoint.blobs.items():
         add(name, blob)
     manifest: dict[str, Any] = {

@@ -7,21 +7,18 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from sparring import trusted
 from sparring.config import NetConfig
 from sparring.config.ranges import shortened
 from sparring.errors import ConfigError, SparringError, SparringWarning
+from sparring.extras import has_torch, needs_package
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
+from sparring.nets.array_net import ArrayNet
 from sparring.nets.critic_rows import never_plays
-from sparring.nets.custom import keep_net
-from sparring.nets.hierarchy import ROLES
-from sparring.nets.make import make_net
-from sparring.nets.net import Net
+from sparring.nets.heads import ROLES
 from sparring.nets.policy import HEAD_META, Policy
 from sparring.pools.custom.rules import CustomRules
 from sparring.store.archive_index import ArchiveIndex, SnapshotEntry
@@ -32,11 +29,15 @@ from sparring.store.folders import BEST, CHECKPOINTS, LEAGUE, MANIFEST
 from sparring.store.lookup import find_policy, is_sb3_model, run_of, split_style
 from sparring.store.manifest import Checkpoint
 from sparring.store.policy_schema import check_heads, check_policy, uses_custom_net
-from sparring.store.sb3 import read_sb3
 from sparring.store.schema import integer, object_with, parse_json
 from sparring.store.snapshots import read_snapshot
 from sparring.store.styles import AS_IS
 from sparring.store.tensors import check_fits_net, check_same_tensors, widen_halves
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sparring.nets.net import Net
 
 NET_FIELDS = {field.name for field in fields(NetConfig)}
 """Names of all network settings."""
@@ -82,6 +83,8 @@ def load_policy(
         raise ConfigError(f"{path} plays {rules.name}, not {game}")
     kind = saved.meta["net"].get("kind", "")
     if net is not None and is_factory(kind):
+        from sparring.nets.custom import keep_net
+
         keep_net(net, kind)
     loaded = build_net(folder, rules, saved, threads)
     meta = {**saved.meta, LOADED_FROM: checkpoint_label(folder)}
@@ -90,11 +93,17 @@ def load_policy(
 
 
 def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Net:
-    """Build the network of a checkpoint and load its weights; raises CheckpointError."""
+    """Build the network of a checkpoint and load its weights; raises CheckpointError.
+
+    Without torch it is one of arrays.
+    """
     meta = saved.meta
+    make: Any = ArrayNet
+    if has_torch():
+        from sparring.nets.make import make_net as make
 
     def build() -> Net:
-        return make_net(
+        net: Net = make(
             rules,
             net_config(meta["net"]),
             heads=meta.get("heads"),
@@ -102,6 +111,7 @@ def build_net(folder: Path, rules: Rules, saved: Checkpoint, threads: int) -> Ne
             threads=threads,
             roles=role_configs(meta, rules),
         )
+        return net
 
     try:
         check_heads(rules, meta.get("heads"))
@@ -148,6 +158,10 @@ def load_playable(
     seeing: also one that sees what is hidden. game: of a model of Stable-Baselines3.
     """
     if is_sb3_model(path):
+        if not has_torch():
+            raise ConfigError(needs_package("a model of Stable-Baselines3", "torch"))
+        from sparring.store.sb3 import read_sb3
+
         weights, meta = read_sb3(path, game)
         return path, Checkpoint({NET_GROUP: weights}, {}, meta, 0)
     folder, saved = _load_playable(path)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
-
+from sparring.extras import has_torch
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import ROLES
-from sparring.nets.net import POLICY, RESULTS, VALUE, WDL, head_width
-from sparring.nets.pixels import PIXEL_NETS
+from sparring.nets.heads import POLICY, RESULTS, ROLES, VALUE, WDL, head_width
 from sparring.pools.custom.choices import MAX_COMBINATIONS, MAX_PARTS
 from sparring.pools.custom.layout import Pixels
 from sparring.pools.custom.rules import DECLARED
@@ -30,6 +27,9 @@ from sparring.store.schema import (
     string,
     string_matching,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MAX_SEATS = 2**16
 MAX_ROLES = 64
@@ -123,19 +123,21 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
         check_custom(meta["foreign"])
     if uses_custom_net(meta):
         return
-    num_weights = sum(tensor.numel() for tensor in weights.values())
+    num_weights = sum(math.prod(tensor.shape) for tensor in weights.values())
     custom = meta.get("foreign", {})
     counts = {
         "memory": meta.get("memory", 0) // 4,
         **{f"foreign.{key}": custom[key] for key in ("numbers", "actions") if custom},
         **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
     }
-    for net in (meta["net"], *meta.get(ROLES, {}).values()):
-        kind = PIXEL_NETS.get(net.get("kind", ""))
-        for part in custom.get("parts", ()):
-            if kind and part[4:]:
-                size = Pixels(tuple(part[4]), 0).size
-                counts["foreign.parts"] = kind.width * kind.maps(*size)
+    shapes = [tuple(part[4]) for part in custom.get("parts", ()) if part[4:]]
+    if shapes and has_torch():  # without it no network reads pixels
+        from sparring.nets.pixels import PIXEL_NETS
+
+        for net in (meta["net"], *meta.get(ROLES, {}).values()):
+            if kind := PIXEL_NETS.get(net.get("kind", "")):
+                sizes = [kind.width * kind.maps(*Pixels(shape, 0).size) for shape in shapes]
+                counts["foreign.parts"] = max(sizes)
     for where, count in counts.items():
         if count > num_weights:
             raise ValueError(f"{where} is {count:,}, more than its {num_weights:,} weights allow")

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules, game_names
-from sparring.nets.net import POLICY, VALUE, head_width
+from sparring.nets.heads import POLICY, VALUE, head_width
 from sparring.nets.policy import BY_VALUE, VALUES, describe_sizes
 from sparring.pools.custom.cache import is_custom
 from sparring.store.errors import CheckpointError

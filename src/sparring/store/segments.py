@@ -11,10 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from safetensors import torch as safetensors
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from sparring.store.errors import CheckpointError
 from sparring.store.files import (
@@ -34,6 +31,9 @@ from sparring.store.manifest import (
 )
 from sparring.store.schema import MAX_INT
 from sparring.store.tensors import unpack_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 SEGMENTS = "segments"
 """Folder of the files: beside the checkpoints, or in a standalone checkpoint."""
@@ -177,7 +177,9 @@ def write_segments(
 
 def write_segment(folder: Path, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """Write a segment atomically, named by its hash; return its manifest entry."""
-    data = safetensors.save(to_contiguous_cpu(tensors))
+    from safetensors.torch import save
+
+    data = save(to_contiguous_cpu(tensors))
     sha256 = hashlib.sha256(data).hexdigest()
     temp = folder / temp_name(sha256[:8])
     write_file(temp, data)

@@ -7,17 +7,16 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import torch
-from safetensors import torch as safetensors
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from sparring.store.errors import ArchiveError
 from sparring.store.files import read_regular
 from sparring.store.folders import LEAGUE
 from sparring.store.schema import any_value, mapping_of, parse_json
 from sparring.store.tensors import metadata_of, unpack_tensors
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 POLICY = "policy"
 """Only metadata entry of a file: the order of several entries, and so the hash, may vary."""
@@ -33,12 +32,15 @@ def pack_snapshot(weights: Mapping[str, Tensor], policy: Mapping[str, Any]) -> b
 
     policy: metadata from `policy_meta`, which make the file loadable as a policy.
     """
+    import torch
+    from safetensors.torch import save
+
     copies: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.is_floating_point() and not tensor.detach().float().isfinite().all():
             raise ArchiveError(f"no snapshot was saved: {name} holds numbers that are not finite")
         copies[name] = tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
-    return safetensors.save(copies, {POLICY: json.dumps(policy, sort_keys=True)})
+    return save(copies, {POLICY: json.dumps(policy, sort_keys=True)})
 
 
 def sha256_hex(data: bytes) -> str:

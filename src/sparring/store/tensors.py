@@ -1,19 +1,25 @@
-"""Tensors from untrusted safetensors files, and checks that they fit a network."""
+"""Tensors from untrusted safetensors files, and checks that they fit a network.
+
+Where torch is not installed, arrays of numpy take their place.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
 from safetensors import SafetensorError
-from safetensors import torch as safetensors
-from torch import Tensor
-from torch.overrides import TorchFunctionMode
 
 from sparring.config.ranges import shortened
-from sparring.nets.net import Net
+from sparring.extras import has_torch
 from sparring.store.schema import mapping_of, parse_json, string
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sparring.nets.net import Net
 
 METADATA = "__metadata__"
 
@@ -22,6 +28,7 @@ METADATA_SCHEMA = mapping_of(string)
 
 def unpack_tensors(data: bytes) -> dict[str, Tensor]:
     """Return the tensors of a file; raises ValueError if it is damaged."""
+    safetensors = import_module(f"safetensors.{'torch' if has_torch() else 'numpy'}")
     try:
         tensors: dict[str, Tensor] = safetensors.load(data)
     except KeyError as unknown:
@@ -40,8 +47,8 @@ def metadata_of(data: bytes) -> dict[str, str]:
 
 
 def widen_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return weights with float32 for float16, in which a file takes half the room."""
-    return {n: one.float() if one.dtype == torch.float16 else one for n, one in weights.items()}
+    """Return weights with float32 for float16, in which a file takes half the bytes."""
+    return {name: to_float32(one) if is_half(one) else one for name, one in weights.items()}
 
 
 def narrow_to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -56,23 +63,40 @@ def narrow_to_halves(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return narrow
 
 
-class SkipNormalInit(TorchFunctionMode):
-    """Skips normal initialization, which takes seconds even for meta tensors."""
+def is_half(tensor: Any) -> bool:
+    return str(tensor.dtype) in ("float16", "torch.float16")
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        options = kwargs or {}
-        if func.__name__.endswith("normal_"):
-            return args[0] if args else options["tensor"]
-        return func(*args, **options)
+
+def to_float32(tensor: Any) -> Any:
+    return tensor.astype(np.float32) if isinstance(tensor, np.ndarray) else tensor.float()
 
 
 def check_fits_net(build: Callable[[], Net], weights: Mapping[str, Tensor]) -> None:
     """Raise ValueError unless weights fit a network; builds it without memory."""
-    with torch.device("meta"), SkipNormalInit():
+    if has_torch():
+        import torch
+
+        with torch.device("meta"), skip_normal_init():
+            net = build()
+    else:
         net = build()
     check_same_tensors(net.state_dict(), weights)
+
+
+def skip_normal_init() -> Any:
+    """Return a context without normal initialization, which takes seconds even for meta tensors."""
+    from torch.overrides import TorchFunctionMode
+
+    class SkipNormalInit(TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+        ) -> Any:
+            options = kwargs or {}
+            if func.__name__.endswith("normal_"):
+                return args[0] if args else options["tensor"]
+            return func(*args, **options)
+
+    return SkipNormalInit()
 
 
 def check_same_tensors(expected: Mapping[str, Tensor], weights: Mapping[str, Tensor]) -> None:
@@ -81,7 +105,7 @@ def check_same_tensors(expected: Mapping[str, Tensor], weights: Mapping[str, Ten
         if name not in weights:
             raise ValueError(f"its weights lack {name}")
         given = weights[name]
-        if (given.shape, given.dtype) != (tensor.shape, tensor.dtype):
+        if (tuple(given.shape), given.dtype) != (tuple(tensor.shape), tensor.dtype):
             raise ValueError(
                 f"its {name} is {describe_tensor(given)}, "
                 f"the network's is {describe_tensor(tensor)}"

@@ -12,9 +12,10 @@ from sparring.games.rules import Rules
 from sparring.learn.learner import Learner
 from sparring.learn.plan import Plan
 from sparring.nets.axis_labels import feature_names
+from sparring.nets.heads import configured_heads
 from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.make import make_net
-from sparring.nets.net import configured_heads, set_wdl_blend
+from sparring.nets.net import set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.transfer import Transfer, transfer_weights
 from sparring.pools.custom.cache import is_custom

@@ -10,16 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
-from sparring.nets.distribution import (
-    ActionSampler,
-    masked_log_probs,
-    mean_and_log_std,
-    squash_actions,
-)
-from sparring.nets.net import POLICY, VALUE, HeadOutputs
-from sparring.nets.policy import DUELING, VALUES, Policy, best_value
+from sparring.nets.heads import POLICY, Evaluation, Floats
+from sparring.nets.policy import Policy
+from sparring.nets.sampling import ActionSampler, log_softmax, mean_and_std, squash_actions
 from sparring.web.act_request import ActRequest, Decision
 
 
@@ -31,15 +25,15 @@ class BatchItem:
     request: ActRequest
 
 
-@torch.no_grad()
 def infer_batch(policy: Policy, items: Sequence[BatchItem]) -> list[dict[str, Any]]:
     """Return the responses of a batch; each is the item that it would get alone."""
     obs = np.stack([item.decision.obs for item in items])
     mask = np.stack([item.decision.mask for item in items])
-    heads = policy.heads(obs)
-    actions = choose_actions(policy, heads[POLICY], mask, [item.request for item in items])
-    values = state_values(policy, heads, mask)
-    memory = policy.next_memory(obs, heads) if policy.memory_bytes else None
+    found = policy.evaluate(obs)
+    head = found.heads[POLICY]
+    actions = choose_actions(policy, head, mask, [item.request for item in items])
+    values = state_values(policy, found, mask)
+    memory = policy.next_memory(obs, found) if policy.memory_bytes else None
     responses: list[dict[str, Any]] = [
         {
             "value": None if values is None else float(values[i]),
@@ -48,13 +42,12 @@ def infer_batch(policy: Policy, items: Sequence[BatchItem]) -> list[dict[str, An
         for i in range(len(items))
     ]
     if policy.rules.box:
-        mean, log_std = mean_and_log_std(heads[POLICY])
-        std = log_std.exp()
+        mean, std = mean_and_std(head)
         for i, response in enumerate(responses):
             response["action"] = [float(number) for number in actions[i]]
             response["mean"], response["spread"] = mean[i].tolist(), std[i].tolist()
         return responses
-    probabilities = None if policy.is_value_based else action_probabilities(policy, heads, mask)
+    probabilities = None if policy.is_value_based else np.exp(log_softmax(head, mask))
     for i, (item, response) in enumerate(zip(items, responses, strict=True)):
         response["action"] = int(actions[i])
         response["probabilities"] = (
@@ -66,7 +59,7 @@ def infer_batch(policy: Policy, items: Sequence[BatchItem]) -> list[dict[str, An
 
 
 def choose_actions(
-    policy: Policy, logits: torch.Tensor, mask: Any, requests: Sequence[ActRequest]
+    policy: Policy, logits: Floats, mask: Any, requests: Sequence[ActRequest]
 ) -> Any:
     """Return the actions that `Policy.act` would return for each row alone."""
     # Greedy actions need no seed; each sampled one is row 0 of its own draw.
@@ -81,21 +74,11 @@ def choose_actions(
     return squash_actions(actions, squash=policy.net.config.squash).clip(-1, 1)
 
 
-def action_probabilities(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
-    """Return [rows, actions]."""
-    legal = torch.from_numpy(mask).to(policy.device)
-    return masked_log_probs(heads[POLICY], legal).exp().cpu().numpy()
-
-
-def state_values(policy: Policy, heads: HeadOutputs, mask: Any) -> Any:
+def state_values(policy: Policy, found: Evaluation, mask: Any) -> Any:
     """Return the expected return of every row; None if the policy has no value head."""
-    if VALUE not in policy.net.heads or not policy.meta.get(VALUES, True):
+    if not policy.has_values:
         return None
-    if not policy.is_value_based:
-        return policy.net.unscaled_values(heads).cpu().numpy()
-    legal = torch.from_numpy(mask).to(policy.device)
-    dueling = bool(policy.meta.get(DUELING, False))
-    return best_value(policy.net, heads, legal, dueling=dueling).cpu().numpy()
+    return policy.best_value(found, mask) if policy.is_value_based else found.values
 
 
 def most_probable(probabilities: Any, count: int) -> list[tuple[int, float]]:

@@ -7,23 +7,25 @@ line is padded with spaces so that they begin at a multiple of four.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
 
 from sparring.capabilities.refusals import unsupported_reason
 from sparring.errors import ConfigError
 from sparring.games.flags import changed_flags
-from sparring.nets.hierarchy import HierarchyNet
-from sparring.nets.mlp import Perceptron
-from sparring.nets.net import HIDDEN, POLICY, VALUE, Net, check_hidden, takes_belief
+from sparring.nets.array_layers import (
+    ArrayPerceptron,
+    ArrayResidual,
+    Weights,
+    mean_and_std_of,
+    pad_last,
+)
+from sparring.nets.array_net import ArrayNet, as_arrays
+from sparring.nets.heads import HIDDEN, POLICY, VALUE, check_hidden, takes_belief
 from sparring.nets.policy import DUELING, VALUES, Policy
-from sparring.nets.residual import CHANNEL_STEP, ResidualNet, taps_first
 from sparring.nets.searching import discount_of, settings_of
 from sparring.pools.custom.rules import CustomRules
 
@@ -36,23 +38,31 @@ PLAYING = (POLICY, VALUE, HIDDEN)
 
 def pack_network(policy: Policy) -> bytes:
     """Return the bytes that `app/engine/network.js` loads."""
-    packer = Packer()
-    rules, net = policy.rules, policy.net
+    packer, rules = Packer(), policy.rules
     if isinstance(rules, CustomRules):
         raise ConfigError(
             f"{policy.name} plays the custom environment {rules.name}; the browser runs sparring's "
             "built-in games only"
         )
+    check_kinds(policy)
+    net = as_arrays(policy.net)
     packer.whole(rules.actions, rules.box, int(net.config.squash), int(policy.is_value_based))
     packer.whole(int(bool(policy.meta.get(DUELING, False))))
     packer.whole(*belief_shape(policy))
-    nets = list(net.nets()) if isinstance(net, HierarchyNet) else [("", net)]
+    nets = list(net.roles.values()) or [net]
     packer.whole(len(nets))
-    for role, (_, own) in enumerate(nets):
+    for role, own in enumerate(nets):
         told_by = rules.role_bytes[role] if role < len(nets) - 1 else ()
         packer.whole(len(told_by), *told_by)
-        packer.number(float(own.value_scale) if VALUE in own.heads else 1.0)
-        pack_net(packer, policy, own)
+        packer.number(own.value_scale if VALUE in own.heads else 1.0)
+        if isinstance(own.layers, ArrayPerceptron):
+            packer.whole(0)
+            heads = PLAYING if any(belief_shape(policy)) else PLAYING[:2]
+            pack_perceptron(packer, own.layers, own.weights, heads)
+        else:
+            assert isinstance(own.layers, ArrayResidual)
+            packer.whole(1)
+            pack_residual(packer, own.layers, own.weights)
     header = json.dumps(header_of(policy)).encode()
     header += b" " * (-(len(header) + 1) % 4) + b"\n"
     return header + packer.bytes()
@@ -60,7 +70,7 @@ def pack_network(policy: Policy) -> bytes:
 
 def header_of(policy: Policy) -> dict[str, Any]:
     """Return the metadata of a packed network."""
-    rules, net, meta = policy.rules, policy.net, policy.meta
+    rules, net, meta = policy.rules, as_arrays(policy.net), policy.meta
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -74,13 +84,13 @@ def header_of(policy: Policy) -> dict[str, Any]:
         "squash": bool(net.config.squash),
         "by_value": policy.is_value_based,
         "values": VALUE in net.heads and bool(meta.get(VALUES, True)),
-        "kind": "hierarchy" if isinstance(net, HierarchyNet) else net.config.kind,
-        "roles": list(rules.roles) if isinstance(net, HierarchyNet) else [],
+        "kind": "hierarchy" if net.by_role else net.config.kind,
+        "roles": list(rules.roles) if net.by_role else [],
         "value_unit": value_unit(net),
         "belief": any(belief_shape(policy)),
         "gamma": discount_of(meta),
         "gamma_into": list(settings_of(meta).get("gamma_into", ())),
-        "parameters": sum(p.numel() for p in net.parameters()),
+        "parameters": net.parameter_count,
         "update": meta.get("update"),
         "decisions": meta.get("decisions"),
     }
@@ -92,121 +102,97 @@ def belief_shape(policy: Policy) -> tuple[int, int]:
     0 of both: it has no such head, or the game draws worlds without one.
     """
     rules, net = policy.rules, policy.net
-    if not isinstance(net, Perceptron) or not takes_belief(rules, net):
+    if net.by_role or net.config.kind != "mlp" or not takes_belief(rules, net):
         return 0, 0
     hidden = check_hidden(rules)
     return len(hidden.items), len(hidden.classes)
 
 
-def value_unit(net: Net) -> float:
+def value_unit(net: ArrayNet) -> float:
     """Return the scale of values: differences far below it are noise."""
-    if isinstance(net, HierarchyNet):
-        return max(value_unit(own) for _, own in net.nets())
-    return float(net.value_scale) if VALUE in net.heads else 1.0
+    if net.by_role:
+        return max(map(value_unit, net.roles.values()))
+    return net.value_scale if VALUE in net.heads else 1.0
 
 
-def pack_net(packer: Packer, policy: Policy, net: Net) -> None:
-    """Pack one network after its kind."""
-    why = unsupported_reason("browser", net.config, memory=net.inputs.memory)
-    if not why and type(net) not in (Perceptron, ResidualNet):
-        why = f"a {type(net).__name__}, a network of your own, has no passes in a browser"
-    if why:
-        raise ConfigError(
-            f"{policy.name} cannot run in a browser: {why}; play it with `sparring play`, or "
-            "export it with `sparring export --onnx`"
-        )
-    if isinstance(net, Perceptron):
-        packer.whole(0)
-        pack_perceptron(packer, net, PLAYING if any(belief_shape(policy)) else PLAYING[:2])
-    else:
-        assert isinstance(net, ResidualNet)
-        packer.whole(1)
-        pack_residual(packer, net)
+def check_kinds(policy: Policy) -> None:
+    """Refuse a network that has no passes in a browser."""
+    net: Any = policy.net
+    for config in [one.config for one in net.roles.values()] if net.by_role else [net.config]:
+        why = unsupported_reason("browser", config, memory=net.inputs.memory)
+        kind = type(net)
+        if not why and not kind.__module__.startswith("sparring.nets."):
+            why = f"a {kind.__name__}, a network of your own, has no passes in a browser"
+        if why:
+            raise ConfigError(
+                f"{policy.name} cannot run in a browser: {why}; play it with `sparring play`, or "
+                "export it with `sparring export --onnx`"
+            )
 
 
-def pack_perceptron(packer: Packer, net: Perceptron, needed: Sequence[str]) -> None:
+def pack_perceptron(
+    packer: Packer, layers: ArrayPerceptron, weights: Weights, needed: Sequence[str]
+) -> None:
     """Pack towers with the needed heads; each tower has its own columns of the first layer."""
-    packer.runs(net.inputs.runs)
-    packer.whole(len(net.inputs.features), ACTIVATIONS.index(net.config.activation))
-    packer.whole(int(net.config.norm), int(net.normalizer is not None))
-    if net.normalizer is not None:
-        packer.arrays(*net.normalizer.mean_and_std())
-    packer.whole(len(net.towers))
-    weights = net.first.weight.chunk(len(net.towers), dim=1)
-    biases = net.first.bias.chunk(len(net.towers))
-    for at, tower in enumerate(net.towers):
-        assert isinstance(tower, nn.Sequential)
-        linears = [layer for layer in tower if isinstance(layer, nn.Linear)]
-        norms = [layer for layer in tower if isinstance(layer, nn.LayerNorm)]
-        packer.whole(1 + len(linears))
-        packer.linear(weights[at], biases[at])
-        if net.config.norm:
-            first = net.first_norms[at]
-            assert isinstance(first, nn.LayerNorm)
-            packer.arrays(first.weight, first.bias)
-        for i, linear in enumerate(linears):
-            packer.linear(linear.weight.T, linear.bias)
-            if net.config.norm:
-                packer.arrays(norms[i].weight, norms[i].bias)
-        pack_heads(packer, net, at, needed)
+    config = layers.config
+    packer.runs(layers.inputs.runs)
+    packer.whole(len(layers.inputs.features), ACTIVATIONS.index(config.activation))
+    packer.whole(int(config.norm), int(config.normalize))
+    if config.normalize:
+        packer.arrays(*mean_and_std_of(weights))
+    packer.whole(layers.count)
+    first = np.split(weights["first.weight"], layers.count, axis=1)
+    biases = np.split(weights["first.bias"], layers.count)
+    for at, tower in enumerate(layers.towers):
+        packer.whole(1 + len(tower))
+        packer.linear(first[at], biases[at])
+        if config.norm:
+            name = layers.first_norms[at]
+            packer.arrays(weights[f"{name}.weight"], weights[f"{name}.bias"])
+        for layer in tower:
+            packer.layer(weights, layer.name)
+            if layer.norm:
+                packer.arrays(weights[f"{layer.norm}.weight"], weights[f"{layer.norm}.bias"])
+        mine = [n for n in layers.heads if layers.tower_of[n] == at and n in needed]
+        packer.whole(len(mine))
+        for name in mine:
+            packer.whole(PLAYING.index(name))
+            packer.linear(layers.head_weight(weights, name).T, weights[f"{name}_head.bias"])
 
 
-def pack_heads(packer: Packer, net: Perceptron, tower: int, needed: Sequence[str]) -> None:
-    """Pack the heads of a tower, each behind its number."""
-    mine = [name for name in net.heads if net.tower_of[name] == tower and name in needed]
-    packer.whole(len(mine))
-    for name in mine:
-        head = getattr(net, f"{name}_head")
-        weight = head.weight * net.head_mask if name == POLICY and net.box else head.weight
-        packer.whole(PLAYING.index(name))
-        packer.linear(weight.T, head.bias)
-
-
-def pack_residual(packer: Packer, net: ResidualNet) -> None:
+def pack_residual(packer: Packer, layers: ArrayResidual, weights: Weights) -> None:
     """Pack a residual tower; channels are padded with zeros to a multiple of four."""
-    at, channels = net.layout, net.config.channels
-    wide = math.ceil(channels / CHANNEL_STEP) * CHANNEL_STEP
-    packer.runs(net.inputs.rules.runs)
+    at, wide = layers.layout, layers.wide
+    packer.runs(layers.rules.runs)
     packer.whole(at.height, at.width, at.planes, wide)
-    packer.arrays(*kernel(net.stem, wide))
+    packer.arrays(*layers.kernel(weights, "stem", at.planes))
     packer.whole(at.numbers)
-    if net.numbers is not None:
-        packer.arrays(pad_channels(net.numbers.weight.T, wide))
-    packer.whole(len(net.tower))
-    for block in net.tower:
-        for half in (block.first, block.second):
-            weight, bias = kernel(half, wide)
-            packer.arrays(pad_channels(weight.transpose(2, 3), wide).transpose(2, 3), bias)
-    if isinstance(net.policy_head, nn.Conv2d):
-        maps = pad_channels(net.policy_head.weight.flatten(1), wide)
-        packer.linear(maps.T, torch.zeros(len(maps)))
-        packer.arrays(net.policy_bias)
+    if at.numbers:
+        packer.arrays(pad_last(weights["numbers.weight"].T, wide))
+    packer.whole(layers.blocks)
+    for block in range(layers.blocks):
+        for half in ("first", "second"):
+            packer.arrays(*layers.kernel(weights, f"blocks.{block}.{half}", wide))
+    if at.actions:
+        maps = square_weight(weights, "policy_head", wide)
+        packer.linear(maps, np.zeros(maps.shape[1], np.float32))
+        packer.arrays(weights["policy_bias"])
     else:  # the reader tells by the maps, which are not as many as the actions
-        packer.linear(*square_map(net.policy_map, wide))
-        packer.linear(net.policy_head.weight.T, net.policy_head.bias)
-    if VALUE not in net.heads:
+        packer.linear(square_weight(weights, "policy_map", wide), weights["policy_map.bias"])
+        packer.layer(weights, "policy_head")
+    if VALUE not in layers.heads:
         packer.whole(0)
         return
     packer.whole(3)
-    packer.linear(*square_map(net.value_map, wide))
-    packer.linear(net.value_hidden.weight.T, net.value_hidden.bias)
-    packer.linear(net.value_head.weight.T, net.value_head.bias)
+    packer.linear(square_weight(weights, "value_map", wide), weights["value_map.bias"])
+    packer.layer(weights, "value_hidden")
+    packer.layer(weights, "value_head")
 
 
-def kernel(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
-    """Return the weights [3, 3, in, wide] and biases of a convolution."""
-    assert layer.bias is not None
-    return pad_channels(taps_first(layer.weight), wide), pad_channels(layer.bias, wide)
-
-
-def square_map(layer: nn.Conv2d, wide: int) -> tuple[Tensor, Tensor]:
-    """Return the weights [wide, out] and biases of a 1x1 convolution."""
-    assert layer.bias is not None
-    return pad_channels(layer.weight.flatten(1), wide).T, layer.bias
-
-
-def pad_channels(tensor: Tensor, wide: int) -> Tensor:
-    return nn.functional.pad(tensor.detach(), (0, wide - tensor.shape[-1]))
+def square_weight(weights: Weights, name: str, wide: int) -> npt.NDArray[Any]:
+    """Return the weights [wide, out] of a 1x1 convolution."""
+    weight = weights[f"{name}.weight"]
+    return pad_last(weight.reshape(len(weight), -1), wide).T
 
 
 class Packer:
@@ -222,16 +208,18 @@ class Packer:
     def number(self, number: float) -> None:
         self._parts.append(np.array([number], "<f4"))
 
-    def arrays(self, *tensors: Tensor) -> None:
-        """Add the numbers of tensors without their shapes."""
-        for tensor in tensors:
-            flat = tensor.detach().float().cpu().contiguous().numpy()
-            self._parts.append(flat.astype("<f4").ravel())
+    def arrays(self, *arrays: npt.NDArray[Any]) -> None:
+        """Add the numbers of arrays without their shapes."""
+        self._parts += [np.ascontiguousarray(numbers, "<f4").ravel() for numbers in arrays]
 
-    def linear(self, weight: Tensor, bias: Tensor) -> None:
+    def linear(self, weight: npt.NDArray[Any], bias: npt.NDArray[Any]) -> None:
         """Add a linear layer: inputs, outputs, weights [in, out], biases."""
         self.whole(*weight.shape)
         self.arrays(weight, bias)
+
+    def layer(self, weights: Weights, name: str) -> None:
+        """Add a linear layer by its name."""
+        self.linear(weights[f"{name}.weight"].T, weights[f"{name}.bias"])
 
     def runs(self, runs: Iterable[Sequence[float]]) -> None:
         """Add the layout of features: first, count, offset, type, divisor of each run."""

@@ -14,8 +14,9 @@ from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.nets.frozen.cpu import GroupedNet
+from sparring.nets.heads import head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, head_width
+from sparring.nets.net import Net
 
 NETS = nets(
     *("relu", "odd widths", "one layer", "tanh, two trunks", "silu"),

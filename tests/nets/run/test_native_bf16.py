@@ -11,9 +11,9 @@ from sparring import Rules, _native
 from sparring.config import CollectConfig, NetConfig
 from sparring.errors import ConfigError
 from sparring.learn.forward import Forward
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import POLICY, VALUE
 from sparring.nets.run.native import (
     AUTO,
     BF16,

@@ -8,8 +8,9 @@ import torch
 from make import nets, played
 from sparring import Rules
 from sparring.config import NetConfig
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.make import make_net
-from sparring.nets.net import POLICY, VALUE, Net
+from sparring.nets.net import Net
 from sparring.nets.run.native import FLOAT32, NativeNet, native_unsupported_reason
 
 ROWS = 150

@@ -15,9 +15,10 @@ from own_envs import make_screen
 from sparring import Rules
 from sparring.config import HeadsConfig, NetConfig
 from sparring.learn.learner import Report
+from sparring.nets.heads import head_widths
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.make import KINDS, make_net
-from sparring.nets.net import Net, head_widths
+from sparring.nets.net import Net
 from sparring.nets.sizes import ROWS, count
 from sparring.pools.custom import pool_of
 from sparring.schedule import Schedule

@@ -11,8 +11,8 @@ import pytest
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.games.state import State
+from sparring.nets.heads import check_hidden
 from sparring.nets.make import make_net
-from sparring.nets.net import check_hidden
 from sparring.nets.policy import Policy
 from sparring.nets.searching import config_of
 from sparring.search.budget import Budget

@@ -25,11 +25,10 @@ from sparring.config.commands import BenchPoolConfig
 from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.games.flags import changed_flags, read_rules
-from sparring.machine import cores, machine_info, warn_if_busy
+from sparring.machine import cores, machine_info, thread_counts, warn_if_busy
 from sparring.pools import Lineup, Pool
 from sparring.proof.validity import Proof, prove
 from sparring.speed.bench_records import Figure
-from sparring.speed.scaling import thread_counts
 
 WARM_UP_STEPS = 20
 

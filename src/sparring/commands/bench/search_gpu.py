@@ -16,8 +16,8 @@ from sparring.errors import ConfigError
 from sparring.games import Rules
 from sparring.learn.fused.graphs import Graphs
 from sparring.learn.fused.gumbel import evaluate_leaves
+from sparring.nets.heads import default_heads
 from sparring.nets.hierarchy import HierarchyNet
-from sparring.nets.net import default_heads
 from sparring.nets.policy import Policy
 from sparring.nets.run.flat import FlatNet
 from sparring.nets.run.make_flat import make_flat

@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from sparring.commands.shared.crown import crown, round_weights
 from sparring.commands.shared.printing import ProgressBar, echo, print_json
 from sparring.config.commands import LadderConfig
 from sparring.errors import ConfigError
+from sparring.extras import set_threads
 from sparring.games.rules import Rules
 from sparring.league.championship import measure, usual_measurements
 from sparring.league.duel import play_duel
@@ -70,7 +69,7 @@ class Decision:
 
 def run_challenge(config: LadderConfig, rules: Rules, threads: int) -> int:
     """Let a policy challenge the champion, and crown it if it is shown to be stronger."""
-    torch.set_num_threads(threads)
+    set_threads(threads)
     check_folder(champions.ZOO, "")
     policy, style, run = challenger_of(config.crown, rules, threads)
     name, holder = policy.name, holder_of(policy.rules, threads)

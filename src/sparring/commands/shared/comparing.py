@@ -170,12 +170,11 @@ def matches_of(
 def play_matches(
     found: Comparison, games: int, seed: int, threads: int
 ) -> tuple[list[GroupMatch], list[str]]:
-    import torch
-
+    from sparring.extras import set_threads
     from sparring.league.arena import share_of_wins
     from sparring.store.policies import load_policy
 
-    torch.set_num_threads(threads)
+    set_threads(threads)
     try:
         policies = {
             group.name: load_policy(found.best(group).run.path, name=group.name, threads=threads)

@@ -15,12 +15,13 @@ from sparring.games.rules import Rules
 from sparring.nets.attention import AttentionNet
 from sparring.nets.custom import CustomNet
 from sparring.nets.custom_inputs import BYTES
+from sparring.nets.heads import MEMORY, POLICY, VALUE
 from sparring.nets.hierarchy import HierarchyNet, RoleDetector
 from sparring.nets.inputs import Inputs
 from sparring.nets.layers import FirstLayer
 from sparring.nets.make import make_net
 from sparring.nets.mlp import Perceptron
-from sparring.nets.net import MEMORY, POLICY, VALUE, Net
+from sparring.nets.net import Net
 from sparring.nets.pixels import PIXEL_NETS, PixelNet
 from sparring.nets.policy import VALUES, Policy
 from sparring.nets.recurrent import RecurrentNet

@@ -23,9 +23,9 @@ from sparring.league.players import Player
 from sparring.league.results import MatchResult
 from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU
+from sparring.nets.heads import QUANTILES
 from sparring.nets.hierarchy import HierarchyNet
 from sparring.nets.inputs import memory_bytes_of
-from sparring.nets.net import QUANTILES
 from sparring.nets.policy import Policy
 from sparring.pools.custom.cache import is_custom
 from sparring.pools.custom.rules import CustomRules

@@ -24,7 +24,7 @@ from sparring.learn.plan import PPOHparams
 from sparring.learn.process_group import ProcessGroup, average
 from sparring.learn.terms import ExtraRows, NativeLoss, Term, extra_rows, gradients, metric_names
 from sparring.learn.transforms import MIRRORED
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.run.native import NativeNet, PackedAdam
 
 Floats = npt.NDArray[np.float32]

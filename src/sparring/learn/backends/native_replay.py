@@ -16,7 +16,7 @@ from sparring import _native
 from sparring.config import DQNConfig
 from sparring.learn.replay import ReplayBatch
 from sparring.nets.critics import CRITICS
-from sparring.nets.net import POLICY, VALUE
+from sparring.nets.heads import POLICY, VALUE
 from sparring.nets.run.native import NativeNet
 from sparring.nets.run.native_critics import NativeCritics, widened_runs
 

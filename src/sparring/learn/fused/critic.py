@@ -21,7 +21,7 @@ from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import SEAT
 from sparring.learn.learner import Snapshot
 from sparring.nets.critic_rows import CriticRows
-from sparring.nets.net import HIDDEN
+from sparring.nets.heads import HIDDEN
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.make_flat import make_flat
 

@@ -29,7 +29,7 @@ from sparring.learn.fused.replay import DeviceReplay
 from sparring.learn.fused.rollout import estimate_view, keep_pending, rollout_view
 from sparring.learn.learner import Overrides, Report, Segment, Snapshot
 from sparring.learn.transforms import mirrors_of
-from sparring.nets.net import head_width
+from sparring.nets.heads import head_width
 from sparring.nets.run.flat import Pass
 from sparring.schedule import Moment
 

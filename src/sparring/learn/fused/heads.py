@@ -20,16 +20,8 @@ from sparring.learn.head_terms import REFERENCE, SEAT, WIDTH, KLPenalty
 from sparring.learn.opponents import UNKNOWN, OpponentsTerm, next_actions
 from sparring.learn.terms import OfColumn, OfTruth, Term, columns_of, truth_of
 from sparring.learn.transitions import NOT_A_SAMPLE
-from sparring.nets.net import (
-    HIDDEN,
-    MAX_SCALED_RETURN,
-    OPPONENTS,
-    POLICY,
-    RESULTS,
-    SCALE_DECAY,
-    SCORE,
-    WDL,
-)
+from sparring.nets.heads import HIDDEN, OPPONENTS, POLICY, RESULTS, SCORE, WDL
+from sparring.nets.net import MAX_SCALED_RETURN, SCALE_DECAY
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.flat import FlatNet, Pass
 

@@ -35,9 +35,10 @@ from sparring.learn.fused.opponents import FrozenOpponents
 from sparring.learn.fused.rollout import FusedRollout
 from sparring.learn.head_terms import head_terms
 from sparring.learn.learner import GAMES, PENDING, DivergedError, Report, Snapshot
+from sparring.nets.heads import configured_heads
 from sparring.nets.inputs import memory_bytes_of, stack_frames
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, configured_heads, set_wdl_blend
+from sparring.nets.net import Net, set_wdl_blend
 from sparring.nets.policy import BY_VALUE, Policy
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.nets.run.make_flat import FlatHierarchy, make_flat

@@ -21,8 +21,8 @@ from sparring.kernels.views import KernelView
 from sparring.learn.advantages import Discounts
 from sparring.learn.fused.kernels import blocks_of
 from sparring.learn.transitions import PENDING_DTYPE, check_pending, read_pending
+from sparring.nets.heads import HIDDEN
 from sparring.nets.hierarchy import RoleDetector
-from sparring.nets.net import HIDDEN
 from sparring.pools.lineups import LEARNER
 
 CUT_EVERY = 4

@@ -21,7 +21,8 @@ from sparring.learn.fused.kernels import heads_view
 from sparring.learn.fused.minibatches import FusedMinibatch, FusedSamples, Images
 from sparring.learn.fused.rollout import FusedRollout, mask_of
 from sparring.learn.terms import Measures, Term, columns_of, metric_names
-from sparring.nets.net import POLICY, VALUE, HeadOutputs, head_width
+from sparring.nets.heads import POLICY, VALUE, head_width
+from sparring.nets.net import HeadOutputs
 from sparring.nets.run.flat import FlatNet, Pass
 from sparring.schedule import Moment
 

@@ -22,11 +22,12 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.nets.custom import MODULE_PREFIX, CustomNet
-from sparring.nets.hierarchy import is_hierarchy, role_tensors
+from sparring.nets.heads import MEMORY, POLICY, head_width, is_unused_by_policy, role_tensors
+from sparring.nets.hierarchy import is_hierarchy
 from sparring.nets.inputs import stack_frames
 from sparring.nets.make import make_net
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, LinearNet, Perceptron, head_mask
-from sparring.nets.net import MEMORY, POLICY, HeadOutputs, Net, head_width, is_unused_by_policy
+from sparring.nets.net import HeadOutputs, Net
 from sparring.nets.run.flat import round_up
 from sparring.nets.run.trace import TracedPerceptron, to_perceptron_tensors, trace_perceptron
 

@@ -24,10 +24,11 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.kernels import KernelModule, build
 from sparring.kernels.views import KernelView
+from sparring.nets.board import POLICY_CHANNELS, BoardLayout, board_layout
 from sparring.nets.frozen.cpu import check_shapes, policy_layers, shapes_of
+from sparring.nets.heads import head_width
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import Net, head_width
-from sparring.nets.residual import POLICY_CHANNELS, BoardLayout, board_layout
+from sparring.nets.net import Net
 from sparring.nets.run.flat import (
     KINDS,
     FlatOptions,

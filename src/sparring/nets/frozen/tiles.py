@@ -21,8 +21,9 @@ from sparring.config import NetConfig
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.nets.frozen.gpu import GroupedFlat, GroupedPass, GroupedPerceptron, GroupedResidual
+from sparring.nets.heads import MEMORY, POLICY
 from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, HeadOutputs, Net
+from sparring.nets.net import HeadOutputs, Net
 from sparring.nets.run.captured import VALUE_SCALE, CapturedNet
 from sparring.nets.run.flat import FlatOptions, round_up
 from sparring.nets.run.trace import perceptron_config

@@ -21,8 +21,9 @@ from sparring.config import NetConfig
 from sparring.errors import ConfigError
 from sparring.factories import describe_error
 from sparring.games.rules import Rules
+from sparring.nets.heads import MEMORY, POLICY, VALUE, WDL, head_width
 from sparring.nets.make import make_net
-from sparring.nets.net import MEMORY, POLICY, VALUE, WDL, HeadOutputs, Net, blend_wdl, head_width
+from sparring.nets.net import HeadOutputs, Net, blend_wdl
 from sparring.nets.run.flat import (
     ALL_MEMBERS,
     FlatNet,

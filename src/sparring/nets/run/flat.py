@@ -20,8 +20,8 @@ from torch import Tensor
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
 from sparring.kernels import KernelModule, build
+from sparring.nets.heads import head_width
 from sparring.nets.inputs import Inputs, fit_memory_bytes
-from sparring.nets.net import head_width
 
 SOURCE = '#include "cuda/net.cuh"\n'
 KINDS = {"": 0, "relu": 1, "tanh": 2, "silu": 3}

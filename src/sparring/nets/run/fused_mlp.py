@@ -17,8 +17,9 @@ from torch import Tensor
 from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
+from sparring.nets.heads import POLICY, VALUE, head_width
 from sparring.nets.mlp import head_mask
-from sparring.nets.net import POLICY, VALUE, Net, head_width
+from sparring.nets.net import Net
 from sparring.nets.run.flat import (
     KINDS,
     VALUE_WIDTH,

@@ -16,7 +16,8 @@ from torch import Tensor
 from sparring.capabilities.refusals import unsupported_reason
 from sparring.config import NetConfig
 from sparring.games.rules import Rules
-from sparring.nets.residual import ResidualNet, board_layout
+from sparring.nets.board import board_layout
+from sparring.nets.residual import ResidualNet
 from sparring.nets.run.flat import FlatOptions, FlatTensor, WidenedNet, WidenedPass, round_up
 
 ALIGNED = 64

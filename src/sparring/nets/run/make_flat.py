@@ -14,7 +14,7 @@ from sparring.config import NetConfig
 from sparring.errors import SparringWarning
 from sparring.factories import is_factory
 from sparring.games.rules import Rules
-from sparring.nets.hierarchy import ROLES, role_tensors
+from sparring.nets.heads import ROLES, role_tensors
 from sparring.nets.make import make_net
 from sparring.nets.run.captured import CapturedNet, capture_unsupported_reason
 from sparring.nets.run.flat import FlatNet, FlatOptions

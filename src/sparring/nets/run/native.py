@@ -24,9 +24,10 @@ from sparring import _native
 from sparring.capabilities.refusals import unsupported_reason
 from sparring.errors import ConfigError
 from sparring.nets.custom import MODULE_PREFIX, CustomNet
+from sparring.nets.heads import POLICY, VALUE, WDL
 from sparring.nets.hierarchy import HierarchyNet, unscale_value_head
 from sparring.nets.mlp import NATIVE_ACTIVATIONS, Perceptron
-from sparring.nets.net import POLICY, VALUE, WDL, HeadOutputs, Net
+from sparring.nets.net import HeadOutputs, Net
 from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 
 ALIGNED = 16
@@ -383,6 +384,22 @@ class NativeNet:
         if WDL in self.net.heads and float(self.net.wdl_blend):
             value = self.net.unscaled_values(self.split(output)).numpy()
         return action, log_prob, value
+
+
+def native_evaluator(
+    net: Net, device: str, threads: int
+) -> Callable[[npt.NDArray[np.uint8]], tuple[Any, Any]] | None:
+    """Return a function from rows to policy head and value; None: there are no native passes."""
+    if isinstance(net, CustomNet) or native_unsupported_reason(net, torch.device(device)):
+        return None
+    native = NativeNet(net, threads=threads, arithmetic=resolve_cpu(AUTO))
+
+    @torch.no_grad()
+    def evaluate(rows: npt.NDArray[np.uint8]) -> tuple[Any, Any]:
+        outputs = native.forward_heads(torch.from_numpy(rows))[0]
+        return outputs[POLICY].float().numpy(), net.unscaled_values(outputs).numpy()
+
+    return evaluate
 
 
 class _NativePass(torch.autograd.Function):

@@ -18,8 +18,9 @@ from torch.nn import functional
 from sparring.config import NetConfig
 from sparring.nets.custom import CustomNet
 from sparring.nets.custom_inputs import FLOATS
+from sparring.nets.heads import POLICY, SCORE, VALUE
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import POLICY, SCORE, VALUE, HeadOutputs, Net
+from sparring.nets.net import HeadOutputs, Net
 
 ACTIVATIONS: dict[Any, str] = {
     **{nn.ReLU: "relu", nn.Tanh: "tanh", nn.SiLU: "silu"},

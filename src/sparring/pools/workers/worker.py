@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from sparring.pools.workers.parts import CONTROL, GamePart, code
 from sparring.processes import Child
 
 MODULE = "sparring.pools.workers.process"
-PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / 2**20
+PAGE_MIB = mmap.PAGESIZE / 2**20
 
 
 class Worker:

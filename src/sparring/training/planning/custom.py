@@ -17,9 +17,10 @@ from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules
 from sparring.machine import cores
 from sparring.nets.custom import keep_net
+from sparring.nets.heads import configured_heads
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
-from sparring.nets.net import Net, configured_heads
+from sparring.nets.net import Net
 from sparring.nets.run.trace import TracedPerceptron, trace_perceptron
 from sparring.pools.custom import pool_of
 from sparring.pools.custom.base import CustomPool

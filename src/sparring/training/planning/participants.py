@@ -23,9 +23,9 @@ from sparring.league.seating import (
 from sparring.learn.acting import Actor, PerGamePlayers, PlayerActor
 from sparring.learn.plan import Fixed, Participants, Seating
 from sparring.nets.critic_rows import never_plays
+from sparring.nets.heads import QUANTILES, default_heads
 from sparring.nets.hierarchy import nets_by_role
 from sparring.nets.inputs import memory_bytes_of
-from sparring.nets.net import QUANTILES, default_heads
 from sparring.nets.policy import Policy
 from sparring.pools.lineups import LEARNER, Lineup, Mix, PlayerId
 from sparring.schedule import Moment, Schedule

@@ -14,8 +14,8 @@ from sparring.learn.algos import LEARNERS
 from sparring.learn.critic import critic_config
 from sparring.learn.plan import CPU, ComputePath, Plan
 from sparring.nets.critic_rows import CriticRows, rules_read
+from sparring.nets.heads import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.inputs import Inputs
-from sparring.nets.net import AUXILIARY_HEADS, configured_heads, head_widths
 from sparring.nets.run.captured import CapturedNet
 from sparring.nets.run.native import AUTO, BF16, FLOAT32, TORCH, resolve_cpu
 from sparring.nets.run.trace import perceptron_config, trace_perceptron

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import json
 import math
@@ -29,10 +28,12 @@ from sparring.errors import ConfigError, SparringError
 from sparring.machine import machine_info
 from sparring.store.files import (
     NO_LOCKS,
+    READ_FLAGS,
     check_no_outside_links,
     locked,
     read_regular,
     remove_stale_files,
+    try_lock,
     write_atomic,
 )
 from sparring.store.folders import CHECKPOINTS, CONFIG, IMITATED_POLICY, LATEST, MADE_BY_FILE, RUNS
@@ -332,13 +333,13 @@ def remove_on_refusal(folder: str | Path) -> Iterator[list[Run]]:
 def is_locked(lock: Path) -> bool:
     """Whether a process trains the run; nothing is made or changed to find out."""
     try:
-        handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        handle = os.open(lock, READ_FLAGS)
     except OSError:
         return False
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             return False
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        try_lock(handle, shared=True)
     except BlockingIOError:
         return True
     except OSError as error:
