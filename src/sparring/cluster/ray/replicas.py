@@ -12,7 +12,7 @@ from typing import Any
 import sparring
 from sparring.cluster.actors.supervisor import LOOK_S, START_S
 from sparring.cluster.ray.host import check_version
-from sparring.cluster.ray.resources import ResourceRequest, WaitLine, is_placed, names
+from sparring.cluster.ray.resources import ResourceRequest, WaitLine, is_placed, is_wanting, names
 from sparring.cluster.ray.session import Cluster
 from sparring.cluster.replicas.replica import Replica, ReplicaShare
 from sparring.errors import SparringError, warn
@@ -66,7 +66,7 @@ class RayReplica:
         """Wait until Ray has started the process, and say what it waits for."""
         wait_line, who = WaitLine(), names("replica", [self.share.rank])
         while not is_placed(self._ray, self.actor):
-            if wait_line.due(True):
+            if wait_line.due(True) and is_wanting(self._ray, self._request):
                 line = self._cluster.waiting_line(self._request, who)
                 warn(f"{line}; Ctrl-C ends the run")
             if wait_line.waited_s > self._limit_s:

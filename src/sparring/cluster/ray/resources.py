@@ -105,6 +105,10 @@ class WaitLine:
         self._next = now + WAIT_LINE_AGAIN_S
         return True
 
+    def postpone(self) -> None:
+        """Say nothing this time, and look again soon."""
+        self._next = time.monotonic() + WAIT_LINE_S
+
     @property
     def waited_s(self) -> float:
         """Seconds since the waiting began, 0 if there is none."""
@@ -121,6 +125,25 @@ def is_placed(ray: Any, actor: Any) -> bool:
         known = ray._private.state.actors(actor._actor_id.hex())
         return known.get("State") != "PENDING_CREATION" or bool(known["Address"]["Port"])
     except (AttributeError, KeyError, TypeError, ValueError):
+        return True
+
+
+def is_wanting(ray: Any, request: ResourceRequest) -> bool:
+    """Whether something in the cluster waits for such resources; if not, a process still starts.
+
+    That is what Ray tells its autoscaler; where it cannot be asked, yes.
+    """
+    try:
+        from ray import _raylet  # not public
+        from ray.core.generated import autoscaler_pb2
+
+        internals: Any = _raylet
+        client = internals.GcsClient(address=ray.get_runtime_context().gcs_address)
+        reply = autoscaler_pb2.GetClusterResourceStateReply()
+        reply.ParseFromString(client.get_cluster_resource_state())
+        unmet = reply.cluster_resource_state.pending_resource_requests
+        return any(dict(one.request.resources_bundle) == request.amounts for one in unmet)
+    except (ImportError, AttributeError, RuntimeError, OSError):
         return True
 
 

@@ -29,7 +29,7 @@ from sparring.cluster.actors.supervisor import (
     RolloutRequest,
 )
 from sparring.cluster.ray.host import ActorHost, as_array
-from sparring.cluster.ray.resources import ResourceRequest, WaitLine, is_placed, names
+from sparring.cluster.ray.resources import ResourceRequest, WaitLine, is_placed, is_wanting, names
 from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import DistributedConfig
 from sparring.errors import StateError, warn
@@ -162,6 +162,9 @@ class RaySupervisor(ActorSupervisor):
                 handle.placed, handle.since = True, time.monotonic()
         waiting = [handle.share.index for handle in self._handles if not handle.placed]
         due = self._wait_line.due(bool(waiting))
+        if due and not is_wanting(ray, self._request):
+            self._wait_line.postpone()
+            return
         alone = len(waiting) == self.size
         if not due and not (alone and self._wait_line.waited_s > self._distributed.timeout_s):
             return
