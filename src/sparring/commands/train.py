@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -210,7 +211,9 @@ def report_several(config: TrainConfig) -> int:
         with interruptible():
             work = train_in_cluster if in_cluster(config) else train_here
             rows, well = work(config, members, agents)
-    except Interrupted as error:
+    except KeyboardInterrupt as raised:
+        # Ray raises a plain one in place of ours.
+        error = raised if isinstance(raised, Interrupted) else Interrupted(signal.SIGINT)
         if not agents:
             return error.report()
         again = (f"  measure it with: {measuring(agent)}" for agent in agents)

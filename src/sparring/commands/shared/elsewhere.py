@@ -10,6 +10,7 @@ from sparring.commands.shared.printing import say
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
 from sparring.league.round_robin import PairingRunner, PairingTables, RoundRobinSettings
+from sparring.pools.custom.cache import is_custom
 
 
 def check_elsewhere(cluster: str, device: str, save_games: str) -> None:
@@ -36,6 +37,11 @@ def pairing_runner(
     if not address:
         yield None
         return
+    if is_custom(rules):
+        raise ConfigError(
+            f"cluster {address}: {rules.name} is a custom environment, which is measured on this "
+            "machine; leave it out"
+        )
     from sparring.cluster.ray.matches import play_pairings
     from sparring.cluster.ray.session import connect
 
