@@ -57,6 +57,15 @@ def plain(learner: Learner, seconds: float) -> dict[str, float]:
     return {"decisions_per_s": (now - before) / took}
 
 
+def actors_by_node(learner: Any) -> dict[str, list[int]]:
+    """How many actors each node has: Ray spreads them as it likes."""
+    from ray._private import state  # Ray has no public function without its dashboard
+
+    actors = [handle.actor._actor_id.hex() for handle in learner.supervisor._handles]
+    nodes = [state.actors(one)["Address"]["NodeID"] for one in actors]
+    return {"actors_by_node": sorted(nodes.count(node) for node in set(nodes))}
+
+
 def on_nodes(asked: argparse.Namespace) -> None:
     """Measure actors on one and on two nodes in turn; print ratios, write a file."""
     from cluster.nodes import HEAD, PORT, SECOND, TwoNodes
@@ -136,9 +145,10 @@ def main() -> None:
             learner = make_learner(many, resolve([many]))
             with closing_learner(learner):
                 found = measured(learner, asked.seconds)
+                by_node = actors_by_node(learner) if asked.cluster else {}
             found["times one process"] = found["decisions_per_s"] / alone["decisions_per_s"]
             kind = f"{actors} actors, {'lock-step' if lockstep else 'asynchronous'}"
-            print(json.dumps({"kind": kind, "actors": actors, **found}), flush=True)
+            print(json.dumps({"kind": kind, "actors": actors, **found, **by_node}), flush=True)
 
 
 if __name__ == "__main__":
