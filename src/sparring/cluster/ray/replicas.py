@@ -66,12 +66,15 @@ class RayReplica:
         """Wait until Ray has started the process, and say what it waits for."""
         wait_line, who = WaitLine(), names("replica", [self.share.rank])
         while not is_placed(self._ray, self.actor):
-            if wait_line.due(True) and is_wanting(self._ray, self._request):
+            if wait_line.due(True):
+                if is_wanting(self._ray, self._request):
+                    line = self._cluster.waiting_line(self._request, who)
+                    warn(f"{line}; Ctrl-C ends the run")
+                else:
+                    wait_line.postpone()
+            if wait_line.waited_s > self._patience_s:
                 line = self._cluster.waiting_line(self._request, who)
-                warn(f"{line}; Ctrl-C ends the run")
-            if wait_line.waited_s > self._limit_s:
-                line = self._cluster.waiting_line(self._request, who)
-                raise LostError(f"{line}, for longer than distributed.timeout_s {self._limit_s:g}")
+                raise LostError(f"{line}, for longer than {self._patience_s:g} s")
             time.sleep(LOOK_S)
         self._placed = True
 

@@ -161,20 +161,21 @@ class RaySupervisor(ActorSupervisor):
             if not handle.placed and is_placed(ray, handle.actor):
                 handle.placed, handle.since = True, time.monotonic()
         waiting = [handle.share.index for handle in self._handles if not handle.placed]
-        due = self._wait_line.due(bool(waiting))
-        if due and not is_wanting(ray, self._request):
-            self._wait_line.postpone()
+        alone, due = len(waiting) == self.size, self._wait_line.due(bool(waiting))
+        over_s = self._wait_line.waited_s - self._distributed.timeout_s
+        if not due and not (alone and over_s > 0):
             return
-        alone = len(waiting) == self.size
-        if not due and not (alone and self._wait_line.waited_s > self._distributed.timeout_s):
-            return
+        if not is_wanting(ray, self._request):  # a process starts, which may take a while
+            if due:
+                self._wait_line.postpone()
+            if not alone or over_s < START_S:
+                return
         line = self._cluster.waiting_line(self._request, names("actor", waiting))
-        if due:
-            others = "" if alone else "; the others play"
-            warn(f"{line}{others}; Ctrl-C ends the run and saves it")
-            return
-        limit = f"distributed.timeout_s {self._distributed.timeout_s:g}"
-        raise LostError(f"{line}, for longer than {limit}")
+        if alone and over_s > 0:
+            limit = f"distributed.timeout_s {self._distributed.timeout_s:g}"
+            raise LostError(f"{line}, for longer than {limit}")
+        others = "" if alone else "; the others play"
+        warn(f"{line}{others}; Ctrl-C ends the run and saves it")
 
     def _exchange(self, wait_s: float) -> list[RolloutBatch]:
         ray = self._cluster.ray
