@@ -36,7 +36,11 @@ def can_make_networks() -> bool:
 
 
 class TwoNodes:
-    """A head node with one CPU, and a second one that comes and goes."""
+    """A head node, and a second one that comes and goes."""
+
+    def __init__(self, cpus: int = 1) -> None:
+        """cpus: that each has, as Ray counts them."""
+        self.cpus = cpus
 
     def __enter__(self) -> TwoNodes:
         self.folder = Path(tempfile.mkdtemp(prefix="nodes-", dir="/tmp"))
@@ -62,7 +66,7 @@ class TwoNodes:
             for device in ("eth0", "lo"):
                 run("ip", "-n", name, "link", "set", device, "up")
         place = ("--head", f"--port={PORT}", f"--temp-dir={self.folder / 'ray'}")
-        self._start(HEAD, *place, "--include-dashboard=false")
+        self._start(HEAD, *place, "--include-dashboard=false", cpus=self.cpus)
         return self
 
     def __exit__(
@@ -76,11 +80,11 @@ class TwoNodes:
         self._remove_networks()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def join(self, cpus: int = 1) -> None:
+    def join(self) -> None:
         """Start the second node."""
-        self._start(SECOND, f"--address={HEAD}:{PORT}", cpus=cpus)
+        self._start(SECOND, f"--address={HEAD}:{PORT}", cpus=self.cpus)
 
-    def _start(self, address: str, *words: str, cpus: int = 1) -> None:
+    def _start(self, address: str, *words: str, cpus: int) -> None:
         room = (f"--num-cpus={cpus}", f"--object-store-memory={STORE}", "--disable-usage-stats")
         ray = str(Path(sys.executable).with_name("ray"))
         self.run(address, ray, "start", *words, f"--node-ip-address={address}", *room)

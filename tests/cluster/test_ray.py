@@ -14,20 +14,23 @@ import torch
 
 from cluster.rays import NEEDS_RAY, learner_in
 from cluster.supervisors import alone, settings
+from sparring.cluster.ray import resources
+from sparring.cluster.ray.host import ActorHost
 from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import TrainConfig
-from sparring.errors import SparringWarning
+from sparring.errors import ConfigError, SparringWarning
 from sparring.games.rules import Rules
+from sparring.league.arena import evaluate
 from sparring.league.round_robin import RoundRobinSettings, play_round_robin
 from sparring.store.policies import load_policy
-from sparring.training.train import train_with
+from sparring.training.train import resume, train_with
 
 pytestmark = NEEDS_RAY
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with connect("local", cpus=4) as cluster:
+    with connect("local", cpus=4, gpus=2) as cluster:
         yield cluster
 
 
@@ -64,7 +67,7 @@ def small(folder: Path, **changes: Any) -> TrainConfig:
 
 
 def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: Path) -> None:
-    from sparring.cluster.ray.tasks import train_runs
+    from sparring.cluster.ray.runs import train_runs
 
     members = [small(tmp_path / "there", seed=seed, name=f"seed-{seed}") for seed in range(2)]
     members.append(replace(members[0], name="bad", init=str(tmp_path / "nowhere")))
@@ -80,10 +83,59 @@ def test_runs_as_tasks_are_the_runs_of_one_process(cluster: Cluster, tmp_path: P
         assert set(done[number].summary["results"]) == {"random", "careful"}
 
 
+def test_runs_that_ask_for_a_gpu_have_one_each(cluster: Cluster, tmp_path: Path) -> None:
+    from sparring.cluster.ray.runs import train_runs
+
+    members = [small(tmp_path, device="auto", seed=n, name=f"gpu-{n}") for n in range(3)]
+    told: list[str] = []
+    places = [one.summary["place"] for one in train_runs(cluster, members, told.append)]
+    assert sorted({place.rpartition(", ")[2] for place in places}) == ["GPU 0", "GPU 1"]
+    assert told == ["3 runs of 1 CPU and 1 GPU each: 2 at once, the others as soon as these end"]
+    with pytest.raises(ConfigError, match="threads 9: a run needs 9 CPUs and 1 GPU on one machine"):
+        list(train_runs(cluster, [small(tmp_path, device="auto", threads=9)]))
+    with pytest.raises(ConfigError, match="Ray chooses the GPU of every run; use --device cuda"):
+        list(train_runs(cluster, [replace(members[0], device="cuda:1")]))
+
+
+@pytest.mark.timeout(120)
+def test_an_actor_without_a_cpu_says_what_it_waits_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resources, "WAIT_LINE_S", 1.0)
+    holder = cluster.ray.remote(num_cpus=3)(ActorHost).remote()  # somebody else's
+    cluster.ray.get(holder.pid.remote())
+    config = settings("tic_tac_toe", actors=2, distributed={"timeout_s": 60.0})
+    learner = learner_in(cluster, config, shared=True)
+    with pytest.warns(SparringWarning, match="waiting for 1 CPU: the cluster has 4 CPUs, 4 in"):
+        while learner.supervisor._wait_line.waited_s < 2:  # type: ignore[attr-defined]
+            learner.iterate(0.1)
+    cluster.ray.kill(holder)
+    while not all(map(learner.supervisor.is_ready, range(2))):
+        learner.iterate(0.1)
+    assert not learner.supervisor.restarts
+    learner.close()
+
+
+def test_an_evaluation_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -> None:
+    from sparring.cluster.ray.matches import play_pairings
+
+    agent = train_with(small(tmp_path), quiet=True)
+    rules, how = Rules("tic_tac_toe"), RoundRobinSettings(games=64, seed=3)
+    against = ["random", "careful", agent.policy.always(greedy=False)]
+    here = evaluate(agent.policy, against, rules=rules, games=64, seed=3)
+
+    def runner(tables: Any) -> Any:
+        return play_pairings(cluster, rules, tables, how, threads=1, same_deals=True)
+
+    there = evaluate(agent.policy, against, rules=rules, games=64, seed=3, runner=runner)
+    assert list(here) == list(there)
+    assert [one.summary() for one in here.values()] == [one.summary() for one in there.values()]
+
+
 def test_the_folder_of_a_run_comes_back_from_another_machine(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    from sparring.cluster.ray.tasks import train_runs
+    from sparring.cluster.ray.runs import train_runs
 
     node, cluster.node = cluster.node, "another machine"
     try:
@@ -93,17 +145,23 @@ def test_the_folder_of_a_run_comes_back_from_another_machine(
     assert done.summary["run"] == str(tmp_path / "far")
     assert load_policy(tmp_path / "far").rules.name == "tic_tac_toe"
     assert (tmp_path / "far" / "results.json").is_file()
+    resumed = resume(tmp_path / "far", updates=4, quiet=True)
+    assert resumed.run == tmp_path / "far" and resumed.policy.meta["update"] == 4
+    assert str(tmp_path) in (tmp_path / "far" / "config.toml").read_text("utf-8")
 
 
 def test_an_arena_in_a_cluster_says_the_same(cluster: Cluster, tmp_path: Path) -> None:
-    from sparring.cluster.ray.tasks import play_pairings
+    from sparring.cluster.ray.matches import play_pairings
 
     agent = train_with(small(tmp_path), quiet=True)
     rules, how = Rules("tic_tac_toe"), RoundRobinSettings(games=64, seed=3)
     players = [agent.policy, "random", "careful", agent.policy.always(greedy=False)]
     here = play_round_robin(rules, players, how)
     there = play_round_robin(
-        rules, players, how, runner=lambda tables: play_pairings(cluster, rules, tables, how, 1)
+        rules,
+        players,
+        how,
+        runner=lambda tables: play_pairings(cluster, rules, tables, how, threads=1),
     )
     assert [one.plain() for one in here.pairings] == [one.plain() for one in there.pairings]
     assert here.ratings == there.ratings

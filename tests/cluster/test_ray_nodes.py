@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster.nodes import HEAD, PORT, SECOND, TwoNodes, can_make_networks
 from cluster.rays import NEEDS_RAY
+from sparring.training.train import resume
 
 pytestmark = [
     *NEEDS_RAY,
@@ -143,6 +145,23 @@ def test_a_node_that_comes_late_plays_and_one_that_is_cut_off_loses_no_training(
     assert after["decisions"] > before["decisions"] > seen["decisions"]
     run.end()
     assert not nodes_workers(nodes)
+
+
+def test_a_run_of_the_second_node_comes_back_whole_and_goes_on_here(
+    nodes: TwoNodes, tmp_path: Path
+) -> None:
+    nodes.join()
+    words = "train tic_tac_toe --updates 5 --eval.off --eval.final-games 16 --threads 1 --seeds 2"
+    place = ["--cluster", f"{HEAD}:{PORT}", "--runs", str(tmp_path), "--json"]
+    with nodes.start(sys.executable, "-m", "sparring", *words.split(), *place) as program:
+        assert program.stdout is not None
+        members = json.loads(program.stdout.read())["members"]
+    assert program.returncode == 0 and len(members) == 2
+    for member in members:  # a CPU at each node: one was trained at the second
+        run = Path(member["run"])
+        assert run.parent == tmp_path
+        assert f'runs = "{tmp_path}"' in (run / "config.toml").read_text("utf-8")
+        assert resume(run, updates=6, quiet=True).policy.meta["update"] == 6
 
 
 def nodes_workers(nodes: TwoNodes) -> list[str]:

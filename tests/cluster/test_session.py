@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +22,10 @@ from sparring.cluster.actors.runner import ActorRunner
 from sparring.cluster.actors.supervisor import MAX_FAILED, ActorSupervisor, RolloutRequest
 from sparring.cluster.ray.host import PADDED, ActorHost, trim
 from sparring.cluster.ray.replicas import ReplicaHost
+from sparring.cluster.ray.resources import ResourceRequest, check_fits, names, waiting_line
+from sparring.cluster.ray.runs import TRAIN, work
 from sparring.cluster.ray.session import connect, restored_environment
-from sparring.cluster.ray.tasks import TRAIN, archive, unpack_archive, work
+from sparring.cluster.ray.tasks import archive, unpack_archive
 from sparring.errors import ConfigError, SparringError, SparringWarning
 from sparring.learn.learner import LostError
 from sparring.messages import Message
@@ -67,6 +71,59 @@ def test_what_is_no_address_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(SparringError, match="no connection"):
         connect("127.0.0.1:1")
     assert "RAY_AUTH_MODE" not in os.environ
+
+
+def test_a_port_that_is_not_rays_is_refused_and_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    some_ray(monkeypatch)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 32)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        trusted.allow(address)
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+        greeting = threading.Thread(target=greet)
+        greeting.start()
+        with pytest.raises(SparringError, match=f"{address}: something else than Ray listens"):
+            connect(address)
+        greeting.join()
+
+
+def test_what_no_machine_has_is_refused_and_what_is_in_use_is_waited_for() -> None:
+    machines = [{"CPU": 2.0, "GPU": 1.0}, {"CPU": 4.0}]
+    run = ResourceRequest(2, 0.5)
+    assert run.count(machines) == 1 and ResourceRequest(1, 0.5).count(machines) == 2
+    assert ResourceRequest(1).count(machines) == 6
+    check_fits(machines, run, "a run")
+    with pytest.raises(ConfigError, match="needs 4 CPUs and 1 GPU on one machine, and the cluster"):
+        check_fits(machines, ResourceRequest(4, 1), "a run")
+    total, free = {"CPU": 6.0, "GPU": 1.0}, {"CPU": 2.0}
+    line = waiting_line(total, free, ResourceRequest(1, 1), names("actor", [0, 2, 3]))
+    assert line == (
+        "actors 0, 2 and 3: waiting for 1 CPU and 1 GPU: the cluster has 6 CPUs, 4 in use, the "
+        "free ones on several machines or already promised and 1 GPU, 1 in use"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("--seeds 2 --distributed.gpus 0.5", "it has no effect here; add --cluster"),
+        ("--seeds 2 --distributed.gpus 2", "distributed.gpus 2.0 must be at most 1"),
+    ],
+)
+def test_a_share_of_a_gpu_without_a_use_is_refused(
+    words: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sparring.cli import main
+
+    assert main(["train", "tic_tac_toe", *words.split(), "--updates", "1"]) == 2
+    assert why in capsys.readouterr().err
 
 
 def test_variables_are_as_before() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,16 @@ def test_a_busy_machine_is_told() -> None:
 @pytest.mark.parametrize(("cores", "counts"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6])])
 def test_threads_to_measure(cores: int, counts: list[int]) -> None:
     assert bench.thread_counts(cores) == counts
+
+
+@pytest.mark.parametrize("line", ["replicas = 2", "actors = 2", 'devices = "0,1"', 'cluster = "x"'])
+def test_bench_train_refuses_a_file_for_several_processes(
+    line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "several.toml"
+    file.write_text(line, "utf-8")
+    assert main(["bench", "train", "tic_tac_toe", "--config", str(file)]) == 2
+    said = capsys.readouterr().err
+    assert (
+        f"{line.replace(' =', '').replace(chr(34), '')}: bench train measures one process" in said
+    )

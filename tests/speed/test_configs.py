@@ -10,8 +10,11 @@ import pytest
 
 from sparring.cli import main
 from sparring.commands.bench.configs import summary
+from sparring.config import TrainConfig
 from sparring.errors import ConfigError
+from sparring.speed import run_processes
 from sparring.speed.configs import BenchProgress, cost, read_named
+from sparring.speed.run_processes import threads_of
 
 FILE = """
 game = "tic_tac_toe"
@@ -127,12 +130,14 @@ def test_a_configuration_is_summed_up_over_its_runs() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("together", [1, 3])
 @pytest.mark.filterwarnings("ignore::sparring.errors.SparringWarning")
-def test_all_are_trained_in_turn_one_that_diverges_is_said_and_nothing_is_trained_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_all_are_trained_one_that_diverges_is_said_and_nothing_is_trained_twice(
+    together: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = FILE.replace("seeds = 2", "seeds = 1").replace('algo = "dqn"', "ppo.lr = 1e12")
     words = ["bench", "configs", written(tmp_path, text), "--out", str(tmp_path / "out")]
+    words += ["--together", str(together)]
     assert main([*words, "--dry-run"]) == 0
     assert not (tmp_path / "out").exists()
     capsys.readouterr()
@@ -155,19 +160,36 @@ def test_all_are_trained_in_turn_one_that_diverges_is_said_and_nothing_is_traine
     assert (tmp_path / "out" / "trained.json").read_bytes() == before
     shown = capsys.readouterr()
     assert "nothing is left to train; 3 are done already" in shown.err
+    assert ("3 runs trained at a time" in shown.out) == (together == 3)
     assert "cannot tell: 1.00 (one round gives no interval)" in shown.out
 
 
+def test_runs_that_do_not_fit_together_are_refused_before_any_begins(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_processes, "free_memory", lambda: 1 << 30)
+    words = ["bench", "configs", written(tmp_path), "--out", str(tmp_path / "out"), "--together"]
+    assert main([*words, "2", "--dry-run"]) == 0
+    assert "2 at a time: a-s0, b-s5, c-s0, a-s1, b-s6, c-s1" in capsys.readouterr().out
+    assert main([*words, "4", "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert "together 4: the largest runs need 1." in said and "and 1.0 GiB are free" in said
+    assert threads_of(TrainConfig(threads=3), 2) == 3
+    assert threads_of(TrainConfig(), 64) == 1
+
+
 @pytest.mark.slow
-def test_an_interrupted_bench_goes_on_where_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("together", [1, 3])
+def test_an_interrupted_bench_goes_on_where_it_was(together: int, tmp_path: Path) -> None:
     text = FILE.replace("updates = 4", "updates = 100000").replace("seeds = 2", "seeds = 1")
     file, out = written(tmp_path, text), tmp_path / "out"
     words = [sys.executable, "-m", "sparring", "bench", "configs", file, "--out", str(out)]
+    words += ["--together", str(together)]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr
         try:
             for line in program.stderr:  # a line comes every ten seconds
-                if "decisions/s" in line:
+                if line.count("decisions/s") == together:
                     break
             program.send_signal(signal.SIGTERM)
             rest = program.stderr.read()
@@ -175,8 +197,8 @@ def test_an_interrupted_bench_goes_on_where_it_was(tmp_path: Path) -> None:
         finally:
             program.kill()
     assert "the same command continues" in rest
-    assert list((out / "a-s0" / "checkpoints").iterdir())
     progress = BenchProgress.read(out)
-    run = read_named(file).runs(out)[0]
-    assert run.name in progress.runs
-    assert not progress.has_ended(run)
+    for run in read_named(file).runs(out)[:together]:
+        assert list((out / run.name / "checkpoints").iterdir())
+        assert run.name in progress.runs
+        assert not progress.has_ended(run)

@@ -93,12 +93,15 @@ def start_replicas(
         make = partial(ReplicaProcess, settings, timeout_s=timeout_s)
     else:
         from sparring.cluster.ray.replicas import RayReplica
+        from sparring.cluster.ray.resources import ResourceRequest
         from sparring.cluster.ray.session import LOCAL, connect
 
         threads = sum(share.threads for share in shares)
         cluster = connect(config.cluster, cpus=threads)
         cleanup.callback(cluster.close)
-        cluster.check_cpus(threads, f"replicas {config.replicas}: all but the first")
+        each = ResourceRequest(max(share.threads for share in shares))
+        why = f"replicas {config.replicas}, all but the first,"
+        cluster.check_room(len(shares), each, why, "a replica")
         address = str(cluster.ray.util.get_node_ip_address())
         host = LOOPBACK if config.cluster == LOCAL else address
         make = partial(RayReplica, cluster, settings, timeout_s=timeout_s)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sparring.commands.shared.elsewhere import check_elsewhere, pairing_runner
 from sparring.commands.shared.players import loaded_from, on_device, who_plays, with_search
 from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
 from sparring.commands.shared.ratings import (
@@ -34,8 +34,6 @@ from sparring.league.intervals import Sprt
 from sparring.league.players import Player, name_of
 from sparring.league.round_robin import (
     Pairing,
-    PairingRunner,
-    PairingTables,
     RoundRobinResult,
     RoundRobinSettings,
     check_players,
@@ -49,10 +47,7 @@ from sparring.nets.policy import Policy
 def run(config: ArenaConfig) -> int:
     out = folder_of(config.out)
     games_kept = kept_games(config.save_games, config.save_max)
-    if games_kept and config.cluster:
-        raise ConfigError("--save-games keeps games of this machine; leave it or --cluster out")
-    if config.cluster and config.device != "cpu":
-        raise ConfigError("--device moves networks of this process; leave it or --cluster out")
+    check_elsewhere(config.cluster, config.device, config.save_games)
     threads = check_threads(config.threads or os.cpu_count() or 1)
     set_threads(threads)
     if not config.players:
@@ -68,7 +63,8 @@ def run(config: ArenaConfig) -> int:
     anchors = read_anchors(config.anchor)
     total = len(pairs_of(rules, [name_of(p) for p in players])) * whole_rounds(rules, config.games)
     bar = ProgressBar(f"playing {rules.name}", total)
-    with bar as steps, somewhere(config, rules, settings) as elsewhere:
+    runner = pairing_runner(config.cluster, rules, settings, threads=config.threads)
+    with bar as steps, runner as elsewhere:
         found = play_round_robin(
             rules, players, settings, anchors=anchors, progress=steps.reach, runner=elsewhere
         )
@@ -90,25 +86,6 @@ def run(config: ArenaConfig) -> int:
     if games_kept:
         echo(games_kept.summary(files))
     return 0
-
-
-@contextmanager
-def somewhere(
-    config: ArenaConfig, rules: Rules, settings: RoundRobinSettings
-) -> Iterator[PairingRunner | None]:
-    """Who plays the pairings: this process, or tasks of a cluster."""
-    if not config.cluster:
-        yield None
-        return
-    from sparring.cluster.ray.session import connect
-    from sparring.cluster.ray.tasks import play_pairings
-
-    with connect(config.cluster) as cluster:
-
-        def elsewhere(tables: PairingTables) -> Any:
-            return play_pairings(cluster, rules, tables, settings, config.threads)
-
-        yield elsewhere
 
 
 def check_policies(players: Sequence[Player]) -> None:

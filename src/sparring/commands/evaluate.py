@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from sparring.commands.shared.elsewhere import check_elsewhere, pairing_runner
 from sparring.commands.shared.players import (
     is_timed,
     loaded_from,
@@ -43,6 +44,7 @@ from sparring.league.arena import (
 from sparring.league.cage2_challenge import RepairScore, SettingScore
 from sparring.league.intervals import Z_95
 from sparring.league.players import Player
+from sparring.league.round_robin import RoundRobinSettings
 from sparring.league.usi.match import GAMES, play_match, read_limit, read_options
 from sparring.machine import check_threads
 from sparring.nets.policy import Policy
@@ -51,6 +53,7 @@ from sparring.store.champions import full_name
 
 def run(config: EvalConfig) -> int:
     check_numbers(config)
+    check_elsewhere(config.cluster, config.device, config.save_games)
     games_kept = kept_games(config.save_games, config.save_max)
     if games_kept and (config.protocol or config.engine is not None):
         raise ConfigError("--save-games keeps games between bots and agents; leave it out here")
@@ -74,7 +77,13 @@ def run(config: EvalConfig) -> int:
     usual = GAMES if is_timed([challenger, *opponents]) else default_games(rules)
     games = whole_rounds(rules, config.games or usual)
     total = games * max(len(opponents), 1)
-    with ProgressBar(f"playing {rules.name}", total) as steps:
+    settings = RoundRobinSettings(
+        games, config.seed, threads, not config.sampled, config.opening_plies
+    )
+    runner = pairing_runner(
+        config.cluster, rules, settings, threads=config.threads, same_deals=True
+    )
+    with ProgressBar(f"playing {rules.name}", total) as steps, runner as elsewhere:
         results = evaluate(
             challenger,
             opponents,
@@ -86,6 +95,7 @@ def run(config: EvalConfig) -> int:
             opening_plies=config.opening_plies,
             progress=steps.reach,
             make_recorder=games_kept.match if games_kept else None,
+            runner=elsewhere,
         )
     files = games_kept.write() if games_kept else []
     if config.json:
@@ -119,6 +129,9 @@ def run(config: EvalConfig) -> int:
 def check_numbers(config: EvalConfig) -> None:
     if config.games and config.games < 2:
         raise ConfigError(f"--games {config.games} must be at least 2")
+    if config.cluster and (config.protocol or config.engine is not None):
+        other = "--protocol" if config.protocol else "--engine"
+        raise ConfigError(f"{other} plays on this machine; leave it or --cluster out")
     if config.protocol not in ("", cage2.GAME):
         raise ConfigError(f"no protocol called {config.protocol!r}; there is {cage2.GAME}")
     check_engine(config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.curves import plot_run
-from sparring.commands.shared.printing import ProgressBar, echo, make_table, print_json, print_table
+from sparring.commands.shared.printing import (
+    ProgressBar,
+    echo,
+    make_table,
+    print_json,
+    print_table,
+    say,
+)
 from sparring.commands.shared.results import draw_lines, next_command, results_table, score_word
 from sparring.commands.shared.stopping import Interrupted, interruptible, report_stopped
 from sparring.commands.shared.timeline import show_timeline
@@ -203,7 +211,9 @@ def report_several(config: TrainConfig) -> int:
         with interruptible():
             work = train_in_cluster if in_cluster(config) else train_here
             rows, well = work(config, members, agents)
-    except Interrupted as error:
+    except KeyboardInterrupt as raised:
+        # Ray raises a plain one in place of ours.
+        error = raised if isinstance(raised, Interrupted) else Interrupted(signal.SIGINT)
         if not agents:
             return error.report()
         again = (f"  measure it with: {measuring(agent)}" for agent in agents)
@@ -260,14 +270,14 @@ def train_in_cluster(
     config: TrainConfig, members: Sequence[TrainConfig], _: list[Agent]
 ) -> tuple[list[dict[str, Any]], bool]:
     """The same as tasks of a cluster; the agents stay there."""
+    from sparring.cluster.ray.runs import check_tasks, train_runs
     from sparring.cluster.ray.session import connect
-    from sparring.cluster.ray.tasks import check_tasks, train_runs
 
     check_tasks(config)
     rows: dict[int, dict[str, Any]] = {}
     well = True
     with connect(config.cluster) as cluster:
-        for done in train_runs(cluster, members):
+        for done in train_runs(cluster, members, say):
             member, facts = members[done.number], done.summary
             what = varied(config, member)
             which = f"run {done.number + 1} of {len(members)} ({what})"
@@ -278,7 +288,7 @@ def train_in_cluster(
                 print(f"sparring: {which} failed: {done.error}", file=sys.stderr)
                 continue
             well = well and not facts["unsaved"] and bool(facts["results"])
-            print(f"{which}: {facts['ended']}, {facts['run']}", file=sys.stderr)
+            print(f"{which}: {facts['ended']}, {facts['run']} ({facts['place']})", file=sys.stderr)
             if facts["results"]:
                 row = {"run": facts["run"], "seed": member.seed, "varied": what}
                 rows[done.number] = {**row, "results": facts["results"]}

@@ -245,6 +245,9 @@ class EvalConfig(Checked):
     GPU pays for convolutions and attention, above all with a search."""
     threads: Threads = 0
     """Threads for games and network. 0: one per core."""
+    cluster: str = ""
+    """Play the opponents' matches as tasks in Ray: local (this machine), auto (the running
+    cluster), or a cluster's address. Threads are then per match; 0: an equal share."""
     save_games: str = ""
     """A folder for recorded games of every match, for `sparring replay`. Left out: none are
     saved."""

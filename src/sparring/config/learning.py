@@ -191,6 +191,9 @@ class DistributedConfig(Checked, section="distributed"):
     collect.steps is the longest episode allowed."""
     threads: Annotated[int, between(1, 256)] = 1
     """Threads of each actor."""
+    gpus: Annotated[float, above(0, 1)] = 1.0
+    """Share of a GPU that each of several runs in a cluster asks for; 0.5: two share one. Runs with
+    device cpu ask for none."""
     trusted_network: bool = False
     """Allow replicas on other machines: they use torch.distributed, which has no authentication and
     listens on the machines' addresses. Only for a private network."""

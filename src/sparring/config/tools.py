@@ -150,6 +150,9 @@ class BenchConfigsConfig(BenchOptions):
     out: str = ""
     """Folder for the runs, bench.json and the pictures. Left out: bench-NAME of the file. Finished
     runs in it are not trained again."""
+    together: Annotated[int, between(1, 64)] = 1
+    """Runs that train at the same time, each in a process. They share the device, the cores and the
+    memory, so speeds are those beside each other."""
     dry_run: bool = False
     """Check every configuration, print the cost, and do not train."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sparring.errors import ConfigError
@@ -26,6 +26,9 @@ from sparring.pools import limits
 from sparring.pools.custom.base import CustomPool
 from sparring.pools.custom.cache import RANDOM, is_custom
 from sparring.pools.lineups import PlayerId
+
+MatchRunner = Callable[[Any], Iterator[tuple[int, tuple[MatchResult, Any]]]]
+"""Plays tables in other processes, in any order: yields the index and result of each."""
 
 __all__ = [
     "ALONE",
@@ -59,12 +62,14 @@ def evaluate(
     timeout_s: float = math.inf,
     progress: Progress | None = None,
     make_recorder: Callable[[str], ReplayRecorder] | None = None,
+    runner: MatchRunner | None = None,
 ) -> dict[str, MatchResult]:
     """Play a challenger against each opponent in turn; return the results by opponent.
 
     The opponent has all other seats.
     rules: the game; default: the one that the challenger was trained on.
     make_recorder: returns a recorder of replays for the match against an opponent.
+    runner: plays the matches instead of this process, with the same deals for all.
     The other arguments are those of `play_match`.
     """
     if rules is None:
@@ -78,6 +83,9 @@ def evaluate(
     if rules.seats == 1:
         if against:
             raise ConfigError(f"{rules.name} has one seat and no opponents; leave them out")
+        if runner:
+            ((_, (alone, _)),) = runner([[challenger]])
+            return {ALONE: alone}
         options["recorder"] = make_recorder(ALONE) if make_recorder else None
         return {ALONE: play_match(rules, [challenger], progress=progress, **options)}
     if not against:
@@ -87,8 +95,14 @@ def evaluate(
     if len(set(names)) < len(names):
         raise ConfigError(f"an opponent is given twice: {', '.join(names)}; give each once")
     results: dict[str, MatchResult] = {}
-    for i, (name, opponent) in enumerate(zip(names, against, strict=True)):
-        seats = [challenger] + [opponent] * (rules.seats - 1)
+    tables = [[challenger] + [opponent] * (rules.seats - 1) for opponent in against]
+    if runner:
+        for i, (result, _) in runner(tables):
+            results[names[i]] = result
+            if progress:
+                progress(len(results) * whole_rounds(rules, games))
+        return {name: results[name] for name in names}
+    for i, (name, seats) in enumerate(zip(names, tables, strict=True)):
         options["progress"] = add_offset(progress, i * whole_rounds(rules, games))
         options["recorder"] = make_recorder(name) if make_recorder else None
         results[name] = play_match(rules, seats, **options)

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,9 +17,6 @@ from sparring.config.options import flat, joined
 from sparring.config.ranges import is_number
 from sparring.errors import ConfigError, SparringError
 from sparring.league.results import ALONE
-from sparring.machine import cores
-from sparring.messages import Message
-from sparring.processes import Child
 from sparring.store import checkpoint as checkpoints
 from sparring.store.files import remove_folder, write_atomic
 from sparring.store.folders import CHECKPOINTS, LATEST
@@ -40,10 +33,7 @@ from sparring.training.records.strength import MIN_MILLIONS, gained_per
 from sparring.training.train import check_given, complete
 
 STATE = "trained.json"
-PATIENCE_S = 60.0
-"""Time that an interrupted run has to save itself."""
 REACHED = "target reached"
-STOPPING = b"\nstopping: the current run saves itself; press again to end at once\n"
 NAMES = r"[A-Za-z0-9_][\w.+-]{0,59}"
 BENCH_SETTINGS = ("name", "runs", "population", "vary", "json", "dry_run")
 """Settings that the bench chooses itself."""
@@ -107,32 +97,6 @@ def plain_settings(run: PlannedRun) -> dict[str, Any]:
     return plain
 
 
-def train_run(
-    run: PlannedRun, progress: BenchProgress, echo: Callable[[float, float], None]
-) -> None:
-    """Train one run in a child process and save its results.
-
-    echo: called with the progress (0 to 1) and the decisions per second. Raises HaltedError if
-    the run was stopped; other failures are saved as results, and the next run may start.
-    """
-    prepare_folder(run, progress)
-    progress.save(run)
-    last: Mapping[str, Any] = {}
-    with start_process(run) as child:
-        for message in child:
-            if message.name == "progress":
-                echo(message.payload["share"], message.payload["decisions_per_s"])
-            else:
-                last = message.payload
-        last = last or {"failed": child.exit_reason()}
-    if "stopped" in last:
-        raise HaltedError(f"{last['stopped']}: {run.name} is saved and will go on")
-    if "failed" in last:
-        progress.save(run, failed=last["failed"])
-        return
-    progress.save(run, facts={**last, **facts_of(Path(run.config.runs) / run.name)})
-
-
 def prepare_folder(run: PlannedRun, progress: BenchProgress) -> None:
     """Remove the folder of a run that never saved a checkpoint; a run with one is resumed."""
     folder = progress.folder / run.name
@@ -142,21 +106,6 @@ def prepare_folder(run: PlannedRun, progress: BenchProgress) -> None:
         raise ConfigError(f"{folder} is being trained by another process; wait for it or stop it")
     if checkpoints.newest_valid(folder / CHECKPOINTS) is None:
         remove_folder(folder)
-
-
-@contextmanager
-def start_process(run: PlannedRun) -> Iterator[Child]:
-    """Start the process of a run, and end it in any case; if interrupted, let it save itself."""
-    with Child("sparring.speed.run_process", threads=run.config.threads or cores()) as child:
-        child.send(Message("train", written(run.config)))
-        try:
-            yield child
-        except BaseException:
-            os.write(2, STOPPING)
-            child.process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                child.process.wait(PATIENCE_S)
-            raise
 
 
 def facts_of(folder: Path) -> dict[str, Any]:
@@ -305,7 +254,7 @@ def complete_one(
     return config
 
 
-def cost(runs: Sequence[PlannedRun]) -> str:
+def cost(runs: Sequence[PlannedRun], together: int = 1) -> str:
     """Return how long training will take, as far as it is known."""
     if not runs:
         return "nothing is left to train"
@@ -315,4 +264,5 @@ def cost(runs: Sequence[PlannedRun]) -> str:
     counted = len(budgets) - len(timed)
     if counted:
         parts.append(f"{counted} with a budget in decisions, updates or episodes")
-    return f"{len(runs)} runs to train: {' and '.join(parts)}, and the final games of each"
+    at_once = f", {together} at a time" if together > 1 else ""
+    return f"{len(runs)} runs to train{at_once}: {' and '.join(parts)}, and the final games of each"

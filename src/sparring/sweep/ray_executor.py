@@ -32,7 +32,7 @@ class RayExecutor:
 
         self._stack, self._raised, self._threads = ExitStack(), raised, threads
         self._cluster = self._stack.enter_context(connect(address))
-        room = self._cluster.gpus or self._cluster.cpus // threads
+        room = min(self._cluster.gpus or 1024, self._cluster.cpus // threads)
         self.at_once = at_once or max(int(room), 1)
         self._jobs: list[TrialJob] = []
         self._left = 0
@@ -43,7 +43,7 @@ class RayExecutor:
         return 0 if self._running else self.at_once
 
     def begin(self, jobs: Sequence[TrialJob], judge: Judge) -> None:
-        from sparring.cluster.ray.tasks import train_runs
+        from sparring.cluster.ray.runs import train_runs
 
         self._jobs, self._left = list(jobs), len(jobs)
         members = [replace(job.config, threads=self._threads) for job in jobs]

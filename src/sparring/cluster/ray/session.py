@@ -24,12 +24,24 @@ from typing import Any
 
 from sparring import trusted
 from sparring.cluster.ray.reaper import DONE
+from sparring.cluster.ray.resources import (
+    CPU,
+    GPU,
+    Machines,
+    ResourceRequest,
+    check_fits,
+    show,
+    waiting_line,
+)
 from sparring.errors import ConfigError, SparringError
 from sparring.processes import start_python
 
 LOCAL, AUTO = "local", "auto"
 ANSWER_S, JOIN_S = 10.0, 60.0
 """Seconds for a connection to an address, and for joining its cluster."""
+HTTP2_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+HTTP2_KIND, HTTP2_SETTINGS = 3, 4
+"""First bytes of a client of HTTP/2; the place of a frame's kind, and the kind that comes first."""
 MAX_FOLDER = 40
 """Longest path of a folder in which Ray can create its sockets."""
 MODE, TOKEN, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"
@@ -54,22 +66,37 @@ class Cluster:
         """Ray's id of this machine."""
 
     @property
+    def machines(self) -> Machines:
+        """Resources of every machine, in use or not."""
+        return [one["Resources"] for one in self.ray.nodes() if one["Alive"]]
+
+    @property
     def cpus(self) -> int:
         """CPUs of all machines together."""
-        return int(self.ray.cluster_resources().get("CPU", 0))
+        return int(self.ray.cluster_resources().get(CPU, 0))
 
     @property
     def gpus(self) -> int:
         """GPUs of all machines together."""
-        return int(self.ray.cluster_resources().get("GPU", 0))
+        return int(self.ray.cluster_resources().get(GPU, 0))
 
-    def check_cpus(self, count: int, why: str) -> None:
-        """Refuse work that does not fit the cluster: Ray would wait for it forever."""
-        if count > self.cpus:
+    def check_room(self, count: int, each: ResourceRequest, why: str, one: str) -> None:
+        """Refuse processes that do not fit the cluster together: Ray would wait for them forever.
+
+        why: the settings that ask for all. one: a process in words.
+        """
+        check_fits(self.machines, each, f"{why}: {one}")
+        if (room := each.count(self.machines)) < count:
             raise ConfigError(
-                f"{why} need {count} CPUs, and the cluster has {self.cpus}; ask for less, or join "
-                "more machines with ray start --address"
+                f"{why} need {show({CPU: count * each.cpus})}, {each.cpus} on one machine each, "
+                f"and the cluster has {show({CPU: self.cpus})}, room for {room} of {count}; ask "
+                "for less, or join more machines with ray start --address"
             )
+
+    def waiting_line(self, request: ResourceRequest, who: str) -> str:
+        """Say in a line what something waits for."""
+        total, free = self.ray.cluster_resources(), self.ray.available_resources()
+        return waiting_line(total, free, request, who)
 
     def close(self) -> None:
         """Leave the cluster; one that was started by this process ends."""
@@ -84,13 +111,14 @@ class Cluster:
         self.close()
 
 
-def connect(address: str, *, cpus: int = 0) -> Cluster:
+def connect(address: str, *, cpus: int = 0, gpus: int | None = None) -> Cluster:
     """Start or join a cluster.
 
     address: local starts one on this machine, which ends with `close`; auto joins the one that runs
         here or that RAY_ADDRESS names; anything else is HOST:PORT.
     cpus: fewest CPUs of a local cluster, even if the machine has fewer cores: actors then share
         them, as processes do.
+    gpus: GPUs of a local cluster, for tests; None: those of the machine.
     """
     if trusted.is_factory(address):  # HOST:PORT: a cluster may send code
         trusted.check_trusted(address, "cluster")
@@ -105,7 +133,7 @@ def connect(address: str, *, cpus: int = 0) -> Cluster:
         cleanup.enter_context(restored_environment())
         options: dict[str, Any] = {"address": address}
         if address == LOCAL:
-            options |= local_options(cleanup, cpus)
+            options |= local_options(cleanup, cpus) | {"num_gpus": gpus}
         else:
             check_token(address)
             check_reachable(os.environ.get("RAY_ADDRESS", address) if address == AUTO else address)
@@ -171,12 +199,27 @@ def check_reachable(address: str) -> None:
             f"cluster {address}: give local, auto, or HOST:PORT as ray start prints it"
         )
     try:
-        socket.create_connection((host, int(port)), ANSWER_S).close()
+        with socket.create_connection((host, int(port)), ANSWER_S) as connection:
+            answers = os.environ.get("RAY_USE_TLS") == "1" or speaks_http2(connection)
     except (OSError, OverflowError) as wrong:
         raise SparringError(
             f"cluster {address}: no connection ({wrong}); is it the address that ray start --head "
             "has printed?"
         ) from wrong
+    if not answers:
+        raise SparringError(
+            f"cluster {address}: something else than Ray listens there; is it the address that "
+            "ray start --head has printed?"
+        )
+
+
+def speaks_http2(connection: socket.socket) -> bool:
+    """Whether the other end greets as servers of gRPC do; Ray would wait for it for minutes."""
+    connection.sendall(HTTP2_GREETING)
+    answer = b""
+    while len(answer) <= HTTP2_KIND and (more := connection.recv(HTTP2_KIND + 1)):
+        answer += more
+    return len(answer) > HTTP2_KIND and answer[HTTP2_KIND] == HTTP2_SETTINGS
 
 
 def start_ray(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
@@ -202,6 +245,9 @@ def start_ray(cleanup: contextlib.ExitStack, options: Mapping[str, Any]) -> Any:
     except Exception as wrong:
         why = next((line for line in str(wrong).splitlines() if line.strip()), repr(wrong))
         hint = "" if options["address"] == LOCAL else "; is the token here that of the cluster?"
+        if "version mismatch" in why.lower():  # the lines below say which
+            why = " ".join(str(wrong).split())
+            hint = " Install the same Ray and Python on every machine."
         raise SparringError(f"cluster {options['address']}: {why.strip()}{hint}") from wrong
     silence(cleanup)
     return ray

@@ -29,9 +29,11 @@ from sparring.cluster.actors.supervisor import (
     RolloutRequest,
 )
 from sparring.cluster.ray.host import ActorHost, as_array
+from sparring.cluster.ray.resources import ResourceRequest, WaitLine, is_placed, is_wanting, names
 from sparring.cluster.ray.session import Cluster, connect
 from sparring.config import DistributedConfig
-from sparring.errors import StateError
+from sparring.errors import StateError, warn
+from sparring.learn.learner import LostError
 from sparring.messages import ERROR, Message, raise_if_error
 
 POST = "post"
@@ -42,6 +44,11 @@ class RayActorHandle(ActorHandle):
     """Handle of an actor in Ray."""
 
     actor: Any = None
+    placed = False
+    """Whether Ray has started its process; until then it waits for CPUs."""
+
+    def late(self, timeout_s: float) -> bool:
+        return self.placed and super().late(timeout_s)
 
 
 class RaySupervisor(ActorSupervisor):
@@ -64,13 +71,12 @@ class RaySupervisor(ActorSupervisor):
         """
         super().__init__([RayActorHandle(share) for share in shares], distributed.max_restarts)
         self._cluster, self._distributed, self._settings = cluster, distributed, settings
-        cluster.check_cpus(
-            len(shares) * distributed.threads,
-            f"actors {len(shares)}: with distributed.threads {distributed.threads}",
-        )
+        self._request, self._wait_line = ResourceRequest(distributed.threads), WaitLine()
+        why = f"actors {len(shares)} with distributed.threads {distributed.threads}"
+        cluster.check_room(len(shares), self._request, why, "an actor")
         # Ray retries nothing: a call that fails is a lost request.
         self._hosts = cluster.ray.remote(
-            num_cpus=distributed.threads,
+            **self._request.options,
             max_restarts=0,
             max_task_retries=0,
             scheduling_strategy="SPREAD",
@@ -129,7 +135,7 @@ class RaySupervisor(ActorSupervisor):
                 handle.add_pending(handle.actor.handle.remote(sent))
 
     def _start(self, handle: RayActorHandle) -> None:
-        handle.actor = self._hosts.remote()
+        handle.actor, handle.placed = self._hosts.remote(), False
         begin = json.dumps(
             {
                 "settings": self._settings,
@@ -148,8 +154,33 @@ class RaySupervisor(ActorSupervisor):
         batches, self._batches = self._batches, []
         return batches + self._exchange(0.0 if batches else wait_s)
 
+    def _note_waiting(self) -> None:
+        """Say what actors wait for; end the run if none has found a place for too long."""
+        ray = self._cluster.ray
+        for handle in self._handles:
+            if not handle.placed and is_placed(ray, handle.actor):
+                handle.placed, handle.since = True, time.monotonic()
+        waiting = [handle.share.index for handle in self._handles if not handle.placed]
+        alone, due = len(waiting) == self.size, self._wait_line.due(bool(waiting))
+        over_s = self._wait_line.waited_s - self._distributed.timeout_s
+        if not due and not (alone and over_s > 0):
+            return
+        if not is_wanting(ray, self._request):  # a process starts, which may take a while
+            if due:
+                self._wait_line.postpone()
+            if not alone or over_s < START_S:
+                return
+        line = self._cluster.waiting_line(self._request, names("actor", waiting))
+        if alone and over_s > 0:
+            limit = f"distributed.timeout_s {self._distributed.timeout_s:g}"
+            raise LostError(f"{line}, for longer than {limit}")
+        others = "" if alone else "; the others play"
+        warn(f"{line}{others}; Ctrl-C ends the run and saves it")
+
     def _exchange(self, wait_s: float) -> list[RolloutBatch]:
         ray = self._cluster.ray
+        if not all(handle.placed for handle in self._handles) or self._wait_line.waited_s:
+            self._note_waiting()
         waiting = [one.answer for handle in self._handles for one in handle.pending]
         if not waiting:
             return []

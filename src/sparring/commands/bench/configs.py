@@ -31,8 +31,8 @@ from sparring.speed.configs import (
     PlannedRun,
     cost,
     read_named,
-    train_run,
 )
+from sparring.speed.run_processes import check_memory_together, train_runs
 from sparring.training.planning.placement import choose_device
 from sparring.training.planning.settings import written
 from sparring.training.records.comparison import BOOKKEEPING, compare_named
@@ -62,16 +62,21 @@ def run(config: BenchConfigsConfig) -> int:
     for one in runs:
         progress.check_same(one)
     device = choose_device(next(iter(named.configs.values())).device)
-    recorder = BenchRecorder(config, "bench configs", measured_settings(named), device)
+    settings = measured_settings(named)
+    if config.together > 1:
+        check_memory_together(runs, config.together)
+        settings["together"] = config.together
+    recorder = BenchRecorder(config, "bench configs", settings, device)
     left = [one for one in runs if not progress.has_ended(one)]
     done = f"; {len(runs) - len(left)} are done already" if len(left) < len(runs) else ""
-    plan = f"{len(named.configs)} configurations, seeds: {named.seeds}; {cost(left)}{done}"
+    amount = cost(left, config.together)
+    plan = f"{len(named.configs)} configurations, seeds: {named.seeds}; {amount}{done}"
     print(plan, file=sys.stderr)
     if config.dry_run:
         return show_plan(config, named, runs, plan)
     try:
         with interruptible():
-            train_all(left, progress)
+            train_all(left, progress, config.together)
             return report(config, named, runs, progress, recorder)
     except Interrupted as interrupt:
         print(f"{interrupt.name}; {RESUME}", file=sys.stderr)
@@ -101,24 +106,29 @@ def show_plan(
         facts = {"command": "bench configs", "runs": names}
         print_json({**facts, "targets": named.targets, "cost": plan})
     else:
-        echo(f"in turn: {', '.join(names)}")
+        order = f"{config.together} at a time" if config.together > 1 else "in turn"
+        echo(f"{order}: {', '.join(names)}")
     return 0
 
 
-def train_all(runs: Sequence[PlannedRun], progress: BenchProgress) -> None:
+def train_all(runs: Sequence[PlannedRun], progress: BenchProgress, together: int = 1) -> None:
     """Train the remaining runs; report a run that fails, and go on with the others."""
+    doing: dict[str, str] = {}
+    begun: set[str] = set()
     with ProgressBar("bench", len(runs)) as steps:
-        for run in runs:
-            steps.next(run.name)
 
-            def show_progress(share: float, speed: float, name: str = run.name) -> None:
-                steps.done -= 1
-                doing = f"{share:.0%}, {speed:,.0f} decisions/s" if share < 1 else "measuring"
-                steps.next(f"{name} {doing}")
+        def show_progress(run: PlannedRun, share: float, speed: float) -> None:
+            state = f" {share:.0%}, {speed:,.0f} decisions/s" if share < 1 else " measuring"
+            doing[run.name] = f"{run.name}{state if share else ''}"
+            begun.add(run.name)
+            steps.reach(len(begun), "; ".join(doing.values()))
 
-            train_run(run, progress, show_progress)
+        def ended(run: PlannedRun) -> None:
+            del doing[run.name]
             if why := progress.runs[run.name].get("failed"):
                 print(f"sparring: {run.name} failed: {why}", file=sys.stderr)
+
+        train_runs(runs, progress, show_progress, ended, together=together)
 
 
 def report(
@@ -160,6 +170,8 @@ def report(
         print_json(result)
     else:
         recorder.show(against)
+        if config.together > 1:
+            echo(f"up to {config.together} runs trained at a time: speeds are beside each other")
         echo(f"runs and {RECORD}: {progress.folder}")
         echo(machine_line(recorder.now.machine))
     return FAILED if failed else recorder.exit_code(against)

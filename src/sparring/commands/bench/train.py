@@ -384,7 +384,20 @@ def read_settings(config: BenchTrainConfig) -> TrainConfig:
         by_role = {"net": net, base.algo: changes.get(base.algo, {})}
         changes["roles"] = dict.fromkeys(Rules(config.game).roles, by_role)
     settings: TrainConfig = merged(base, changes, "bench train")
+    check_one_process(settings)
     return steady(settings)
+
+
+def check_one_process(settings: TrainConfig) -> None:
+    """Refuse a file for several processes: only one would rehearse, and wait for the others."""
+    several = {"devices": "," in settings.devices, "replicas": settings.replicas > 1}
+    several |= {"actors": bool(settings.actors), "cluster": bool(settings.cluster)}
+    for name, given in several.items():
+        if given:
+            raise ConfigError(
+                f"{name} {getattr(settings, name)}: bench train measures one process; leave it out "
+                "of the file (sparring train shows the speed of several)"
+            )
 
 
 def given_of_learning(config: BenchTrainConfig, base: TrainConfig) -> dict[str, Any]:

@@ -62,6 +62,11 @@ def make_table(
     return table
 
 
+def say(line: str) -> None:
+    """Print a line about the work that goes on, beside the results."""
+    print(f"sparring: {line}", file=sys.stderr, flush=True)
+
+
 def echo(text: str) -> None:
     """Print text; on a terminal it is wrapped at blanks, so that paths stay whole."""
     out = make_console()

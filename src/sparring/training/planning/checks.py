@@ -15,6 +15,7 @@ import torch
 
 from sparring.capabilities.refusals import shown
 from sparring.config import (
+    DistributedConfig,
     DQNConfig,
     ImitationConfig,
     NetConfig,
@@ -75,6 +76,12 @@ def check_processes(config: TrainConfig) -> None:
     several = config.actors or config.cluster or config.replicas > 1 or config.devices
     usual, alone = TrainConfig(), not several
     groups = {"distributed": (alone, "--actors N"), "env": (config.workers == "0", "--workers N")}
+    runs_in_cluster = config.cluster and not config.actors and config.replicas == 1
+    if config.distributed.gpus != DistributedConfig.gpus and not runs_in_cluster:
+        raise ConfigError(
+            f"distributed.gpus {config.distributed.gpus:g}: it has no effect here; add --cluster "
+            "and --seeds or --vary, or leave it out (actors and replicas are on CPUs)"
+        )
     for group, (unused, needs) in groups.items():
         for field in fields(getattr(usual, group)) if unused else ():
             given = getattr(getattr(config, group), field.name)
