@@ -155,6 +155,7 @@ def step(
         cwd=cwd,
         env=environment,
         input=keys,
+        timeout=1800,
         check=False,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from sparring import _native
 from sparring.config import NetConfig
@@ -40,6 +41,8 @@ Shapes = dict[str, tuple[int, ...]]
 
 CLIP, EPS, NORM_EPS = 10.0, 1e-8, 1e-5
 """Of `nets.layers.Normalizer`, and of torch's LayerNorm."""
+BOARDS = 16
+"""Boards that go through a tower together: what they need fits a cache."""
 LAYERS_OF = {
     **dict.fromkeys((POLICY, QUANTILES), ("policy_layers", "policy_hidden")),
     **dict.fromkeys((VALUE, WDL, SCORE), ("value_layers", "value_hidden")),
@@ -189,7 +192,10 @@ class ArrayPerceptron:
 
 
 class ArrayResidual:
-    """A tower of residual blocks, by native convolutions over channels padded with zeros."""
+    """A tower of residual blocks: a native stem, which reads bytes, and products of numpy.
+
+    Channels are padded with zeros to a multiple that the native core takes.
+    """
 
     def __init__(self, inputs: Inputs, config: NetConfig, heads: dict[str, int], threads: int):
         self.heads, self.channels, self.blocks = heads, config.channels, config.blocks
@@ -224,7 +230,12 @@ class ArrayResidual:
         return shapes
 
     def run(self, weights: Weights, rows: Bytes) -> dict[str, Floats]:
-        """Return the outputs of all heads for byte rows."""
+        """Return the outputs of all heads for byte rows, some boards at a time."""
+        parts = [rows[at : at + BOARDS] for at in range(0, max(len(rows), 1), BOARDS)]
+        outputs = [self._run(weights, part) for part in parts]
+        return {name: np.concatenate([one[name] for one in outputs]) for name in outputs[0]}
+
+    def _run(self, weights: Weights, rows: Bytes) -> dict[str, Floats]:
         x = self.stem(weights, rows)
         for block in range(self.blocks):
             first, second = f"blocks.{block}.first", f"blocks.{block}.second"
@@ -254,9 +265,10 @@ class ArrayResidual:
     def convolve(self, weights: Weights, name: str, x: Floats, onto: Floats | None) -> Floats:
         """Return relu(conv(x) + onto)."""
         kernel, bias = self.kernel(weights, name, self.wide)
-        out = np.empty_like(x)
-        self.native.apply(x, kernel, bias, onto, None, True, out)
-        return out
+        out = neighborhoods(x) @ kernel.reshape(-1, self.wide) + bias
+        if onto is not None:
+            out += onto.reshape(out.shape)
+        return np.maximum(out, 0).reshape(x.shape)
 
     def kernel(self, weights: Weights, name: str, inputs: int) -> tuple[Floats, Floats]:
         """Return a kernel [3, 3, inputs, channels], padded with zeros, and its biases."""
@@ -303,6 +315,21 @@ def map_squares(weights: Weights, name: str, x: Floats) -> Floats:
     weight = weights[f"{name}.weight"]
     maps = x @ weight.reshape(len(weight), -1).T + weights[f"{name}.bias"]
     return np.maximum(maps, 0).reshape(len(x), -1)
+
+
+def neighborhoods(x: Floats) -> Floats:
+    """Return the 3x3 squares around every square [rows * squares, 9 * channels], 0 outside."""
+    rows, height, width, channels = x.shape
+    padded = np.zeros((rows, height + 2, width + 2, channels), np.float32)
+    padded[:, 1:-1, 1:-1] = x
+    row, line, square, number = padded.strides
+    windows = as_strided(
+        padded,
+        (rows, height, width, 3, 3 * channels),
+        (row, line, square, line, number),
+        writeable=False,
+    )
+    return windows.reshape(rows * height * width, 9 * channels)
 
 
 def pad_last(numbers: npt.NDArray[Any], width: int) -> Floats:

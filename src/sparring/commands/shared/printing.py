@@ -139,7 +139,7 @@ def print_styled(
 
 
 def print_json(value: dict[str, Any]) -> None:
-    print(json.dumps(value, indent=2))
+    print(json.dumps(value, indent=2), flush=True)  # a server goes on behind it
 
 
 class ProgressBar:
