@@ -148,8 +148,9 @@ def test_players_are_bots_and_runs_that_fit(client, tmp_path: Path) -> None:
         (run / "checkpoints/00000020/manifest.json").write_text(json.dumps(manifest))
     told = client.get("/api/players?game=tic_tac_toe").json()
     assert told["bots"] == list(rules.bots)
-    assert [agent["name"] for agent in told["agents"]] == ["fits"]
-    assert told["agents"][0]["checkpoints"] == [20]
+    assert [agent["name"] for agent in told["agents"]] == ["tic_tac_toe:champion", "fits"]
+    assert told["agents"][1]["checkpoints"] == [20]
+    assert client.get("/api/network?player=tic_tac_toe:champion").status_code == 200
     assert client.get("/api/players?game=chess").status_code == 400
 
 
