@@ -39,8 +39,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def zoo(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(trained)
     monkeypatch.setattr(champions, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr(championship, "GAMES", 64)
-    monkeypatch.setattr(championship, "SEARCH_GAMES", 8)
+    monkeypatch.setattr(championship, "GAMES", {10**9: (64, 8)})
     return tmp_path / "zoo"
 
 

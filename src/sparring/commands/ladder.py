@@ -41,6 +41,7 @@ from sparring.league.outcomes import KeptPairing
 from sparring.league.round_robin import RoundRobinResult, RoundRobinSettings
 from sparring.machine import check_threads
 from sparring.output_files import check_file
+from sparring.store.champions import champion_games, champion_rules
 from sparring.store.folders import CHECKPOINTS
 from sparring.store.lookup import find_player
 
@@ -111,6 +112,8 @@ def game_of(config: LadderConfig) -> Rules:
             "players in it"
         )
     rules = read_rules(config.game, config.set)
+    if not config.set and rules.name in champion_games():
+        rules = champion_rules(rules.name)  # which may not fit other flags
     if rules.seats == 1:
         raise ConfigError(f"{rules.name} has one seat and no opponents; use sparring eval")
     return rules

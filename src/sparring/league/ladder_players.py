@@ -10,7 +10,13 @@ from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
 from sparring.league.ladder_file import BOT, POLICY, Ladder, LadderPlayer
 from sparring.league.players import Player
-from sparring.store.champions import CHAMPION, champion_games, champion_of, named_champion
+from sparring.store.champions import (
+    CHAMPION,
+    champion_games,
+    champion_of,
+    champion_rules,
+    named_champion,
+)
 from sparring.store.folders import display_path, is_file, is_folder
 from sparring.store.lookup import find_player, run_of, split_style, style_of_champion
 from sparring.store.styles import AS_IS, Style, read_styles
@@ -94,9 +100,9 @@ def weights_hash(policy: Policy) -> str:
 
 
 def own_players(rules: Rules) -> list[LadderPlayer]:
-    """Return the players that come with a game: its bots, with its usual flags its champion too."""
+    """Return the players that come with a game: its bots, with its own flags its champion too."""
     players = [LadderPlayer(bot) for bot in rules.bots]
-    if rules.name in champion_games() and rules.config == Rules(rules.name).config:
+    if rules.name in champion_games() and rules.config == champion_rules(rules.name).config:
         try:
             players.append(champion_entry(rules, AS_IS))
         except SparringError as error:

@@ -26,10 +26,13 @@ from sparring.store.schema import (
     integer,
     list_of,
     object_with,
+    parse_json,
     short_string,
     string,
     string_matching,
 )
+from sparring.store.snapshots import POLICY
+from sparring.store.tensors import metadata_of
 
 CHAMPION = "champion"
 """Its name as a player; of another game GAME:champion."""
@@ -135,6 +138,13 @@ def champion_of(game: str, zoo: Path | None = None) -> Champion:
             f"this is version {version}; train another: sparring train {game}"
         )
     return champion
+
+
+def champion_rules(game: str) -> Rules:
+    """Return the game of a champion, with the flags of its training."""
+    data = read_regular(champion_of(game).weights, MAX_WEIGHTS)
+    meta = parse_json(metadata_of(data)[POLICY])
+    return Rules(meta["game"], meta["game_config"])
 
 
 def read_entry(file: Path) -> dict[str, Any]:
