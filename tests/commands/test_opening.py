@@ -76,11 +76,14 @@ def test_wrong_names_are_refused_and_help_is_shown_without_torch(tmp_path: Path)
 def test_a_line_says_what_begins_before_torch_is_loaded() -> None:
     """The last line of a process that stops where torch would be imported."""
     asked = """
+import importlib.machinery
 import sys
 class Stop:
     def find_spec(self, name, *_):
         if name == "torch":
-            raise KeyboardInterrupt
+            return importlib.machinery.ModuleSpec(name, self)
+    def create_module(self, spec):
+        raise KeyboardInterrupt
 sys.meta_path.insert(0, Stop())
 from sparring.cli import main
 sys.exit(main(sys.argv[1:]))

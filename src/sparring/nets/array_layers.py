@@ -268,7 +268,8 @@ class ArrayResidual:
         out = neighborhoods(x) @ kernel.reshape(-1, self.wide) + bias
         if onto is not None:
             out += onto.reshape(out.shape)
-        return np.maximum(out, 0).reshape(x.shape)
+        found: Floats = np.maximum(out, 0).reshape(x.shape)
+        return found
 
     def kernel(self, weights: Weights, name: str, inputs: int) -> tuple[Floats, Floats]:
         """Return a kernel [3, 3, inputs, channels], padded with zeros, and its biases."""
