@@ -23,6 +23,7 @@ pytestmark = [
 ]
 KILLS = 10
 CUT_S = 30.0
+GONE_S = 60.0
 RUN = f"""
 import json, sys, threading, warnings
 warnings.simplefilter("ignore")
@@ -122,7 +123,7 @@ def test_a_second_node_that_is_killed_ten_times_costs_rollouts_in_flight(nodes: 
     # Ray may place an actor at a node that it does not know to be dead yet.
     assert KILLS <= run.updates[-1]["restarts"] <= 2 * KILLS
     run.end()
-    assert not nodes_workers(nodes)
+    wait_until_gone(nodes)
 
 
 def test_a_node_that_comes_late_plays_and_one_that_is_cut_off_loses_no_training(
@@ -144,7 +145,7 @@ def test_a_node_that_comes_late_plays_and_one_that_is_cut_off_loses_no_training(
     after = run.until(lambda later: later["updates"] >= before["updates"] + 20)
     assert after["decisions"] > before["decisions"] > seen["decisions"]
     run.end()
-    assert not nodes_workers(nodes)
+    wait_until_gone(nodes)
 
 
 def test_a_run_of_the_second_node_comes_back_whole_and_goes_on_here(
@@ -162,6 +163,13 @@ def test_a_run_of_the_second_node_comes_back_whole_and_goes_on_here(
         assert run.parent == tmp_path
         assert f'runs = "{tmp_path}"' in (run / "config.toml").read_text("utf-8")
         assert resume(run, updates=6, quiet=True).policy.meta["update"] == 6
+
+
+def wait_until_gone(nodes: TwoNodes) -> None:
+    """Wait for the end of the actors, which their nodes kill a moment after the run has ended."""
+    began = time.monotonic()
+    while left := nodes_workers(nodes):
+        assert time.monotonic() - began < GONE_S, left
 
 
 def nodes_workers(nodes: TwoNodes) -> list[str]:
