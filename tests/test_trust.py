@@ -161,6 +161,7 @@ COMMAND_LINES: dict[str, list[str]] = {
     ],
     "exploit": [f"exploit {{{kind}}} --minutes 0.01" for kind in SOME],
     "arena": [f"arena random {{{kind}}} --game tic_tac_toe --games 2" for kind in SOME],
+    "ladder": [f"ladder tic_tac_toe --submit {{{kind}}} --games 2" for kind in SOME],
     "usi": ["usi {net}", "usi {shell}"],
     "render": [f"render {{{kind}}}" for kind in (*SOME, "made_by")],
     "export": [f"export {{{kind}}} --onnx out.onnx" for kind in (*SOME, "made_by")],
@@ -178,7 +179,17 @@ COMMAND_LINES: dict[str, list[str]] = {
     "league": ["league {net}"],
     "replay": ["replay {toml}"],
 }
-NO_FILES = {"games", "bench pool", "check", "new-game", "port", "completion", "doctor"}
+NO_FILES = {
+    "games",
+    "bench pool",
+    "check",
+    "new-game",
+    "port",
+    "completion",
+    "doctor",
+    "zoo",
+    "demo",
+}
 """Commands that read no file of anybody's, or run code because it was typed."""
 
 

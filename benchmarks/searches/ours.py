@@ -140,7 +140,8 @@ def network_of(case: Case, rules: Rules) -> Net:
 
 def evaluator(net: Net, rules: Rules, case: Case) -> Evaluate:
     """Return the evaluator that a policy has, in the precision of the case."""
-    forward = Policy(rules, net).heads
+    frozen = Policy(rules, net).net
+    forward: Any = lambda rows: frozen(torch.from_numpy(rows))  # noqa: E731
     if not native_unsupported_reason(net, torch.device("cpu")):
         arithmetic = BF16 if case.bf16 else FLOAT32
         native = NativeNet(net, threads=case.threads, arithmetic=arithmetic)

@@ -138,6 +138,7 @@ NOT_ASKING = {
     "training/planning/algorithms.py": "says whose setting it is",
     "training/planning/settings.py": "says whose setting it is",
     "nets/make.py": "makes networks by their names",
+    "nets/array_net.py": "makes networks by their names, without torch",
 }
 
 

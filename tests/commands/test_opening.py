@@ -84,6 +84,8 @@ class Stop:
             return importlib.machinery.ModuleSpec(name, self)
     def create_module(self, spec):
         raise KeyboardInterrupt
+    def exec_module(self, module):
+        pass
 sys.meta_path.insert(0, Stop())
 from sparring.cli import main
 sys.exit(main(sys.argv[1:]))

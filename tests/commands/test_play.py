@@ -33,6 +33,8 @@ PROGRAM = Path(sys.executable).with_name("sparring")
 @pytest.fixture
 def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(words: str, typed: str) -> str:
+        if "--against" not in words:
+            words += {"s": " --against captain", "t": " --against careful"}.get(words[0], "")
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))
         assert main(["play", *words.split()]) == 0
         return capsys.readouterr().out
@@ -233,7 +235,8 @@ class Screen:
 
 
 def test_play_in_a_terminal_with_colors_and_ctrl_c() -> None:
-    terminal = Screen("play", "skull_king", "--seed", "5", "--set", "rounds=3,5")
+    words = ("skull_king", "--against", "captain", "--seed", "5", "--set", "rounds=3,5")
+    terminal = Screen("play", *words)
     terminal.wait_for("your bid> ")
     terminal.type("1\n")
     terminal.wait_for("your card> ")

@@ -20,7 +20,7 @@ H = (2, 4, 1, 0, 0, 0)
 def play(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
     def run(words: str, typed: str) -> str:
         monkeypatch.setattr("sys.stdin", io.StringIO(typed))
-        assert main(["play", *words.split()]) == 0
+        assert main(["play", *words.split(), "--against", "dealer"]) == 0
         return capsys.readouterr().out
 
     return run

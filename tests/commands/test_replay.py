@@ -11,6 +11,8 @@ from sparring import Replay
 from sparring.cli import main
 from sparring.games.shogi.records import load_record
 
+PLAY = ("play", "tic_tac_toe", "--against", "careful")
+
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
@@ -88,13 +90,13 @@ def test_a_record_of_another_game_is_refused(kept, tmp_path, capsys):
 def test_a_person_keeps_a_game_with_moves_taken_back(tmp_path, capsys, monkeypatch):
     path = tmp_path / "mine.json"
     monkeypatch.setattr("sys.stdin", io.StringIO("b2\nu\n1\n2\nq\n"))
-    assert main(["play", "tic_tac_toe", "--seed", "3", "--save", str(path)]) == 0
+    assert main([*PLAY, "--seed", "3", "--save", str(path)]) == 0
     replay = Replay.read(path)
     assert replay.players == ("person", "careful")
     assert replay.end is None
     assert len(replay.actions) == 4
     assert replay.differences() == []
-    assert main(["play", "tic_tac_toe", "--save", str(path)]) == 2
+    assert main([*PLAY, "--save", str(path)]) == 2
     assert "is there already" in capsys.readouterr().err
 
 

@@ -102,8 +102,11 @@ def test_a_time_serves_where_a_number_does(typed: Any) -> None:
 
 def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
     assert "against four@level7" in typed("play four --level 7 --seed 1", "q\n")
-    assert "against random" in typed("play connect_four --level 1 --seed 1", "q\n")
-    assert "against ab6" in typed("play connect_four --level 9 --seed 1", "q\n")
+    assert "against champion@level1" in typed("play connect_four --level 1 --seed 1", "q\n")
+    assert "against random" in typed("play dark_hex --level 1 --seed 1", "q\n")
+    assert f"against {Rules('dark_hex').bots[-1]}" in typed(
+        "play dark_hex --level 9 --seed 1", "q\n"
+    )
     assert "against deck@level2" in typed("play deck --level 2 --seed 1", "q\n")
 
 
@@ -124,7 +127,7 @@ def test_levels_are_of_an_agent_or_the_bots_in_order(typed: Any) -> None:
         ("eval old --search 8", "old has memory"),
         ("arena random careful --game tic_tac_toe --search 8", "no network to search with"),
         ("play ttt --search 8 --level 3", "--level and --search exclude each other"),
-        ("play tic_tac_toe --search 8", "careful is a bot, which has no network"),
+        ("play tic_tac_toe --against careful --search 8", "careful is a bot, which has no network"),
         ("play tic_tac_toe --against careful --level 3", "bots have no levels"),
         ("play old --level 9", "level 9 searches, and old has memory"),
         ("exploit ttt@greedy", "it samples unless --greedy is given"),

@@ -63,11 +63,11 @@ def run(config: PlayConfig) -> int:
         raise ConfigError(f"{rules.name} is not played in turns; {instead(rules.name, watched)}")
     if not 0 <= config.seat < rules.seats:
         raise ConfigError(f"--seat {config.seat} is outside 0..{rules.seats - 1}")
+    if config.save:
+        check_file(config.save, "--save", new=True)
     others = seat_others(rules, config.seat, config.against, usual_player(config, agent, rules))
     others = with_strength(others, config)
     seed = secrets.randbelow(10**6) if config.seed is None else config.seed
-    if config.save:
-        check_file(config.save, "--save", new=True)
     policies = [player for player in others.values() if not isinstance(player, str)]
     adviser = next(iter(policies), agent or rules.bots[-1])
     game = PlaySession(rules, config.seat, others, seed, adviser)

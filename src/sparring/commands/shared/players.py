@@ -182,5 +182,5 @@ def print_origin(word: str, player: Player) -> None:
     """Print which run and checkpoint a name such as `latest` means."""
     origin = loaded_from(player)
     name, _ = split_style(word)
-    if origin and not name.rstrip("/").endswith(origin):
+    if origin and not name.rstrip("/").endswith(origin) and not origin.endswith(f":{name}"):
         print(f"{name} is {origin}", file=sys.stderr)
