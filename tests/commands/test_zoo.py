@@ -91,6 +91,13 @@ def test_an_entry_that_does_not_fit_is_refused(zoo: Path, old: str, new: str, me
         champion_of(GAME)
 
 
+def test_an_unknown_game_is_told_with_one_that_is_alike(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["zoo", "shogy"]) == 2
+    assert "did you mean 'shogi'" in capsys.readouterr().err
+
+
 def test_names_of_champions() -> None:
     rules = Rules(GAME)
     assert find_player("champion", rules).path == ZOO / f"{GAME}.safetensors"
@@ -98,6 +105,7 @@ def test_names_of_champions() -> None:
     assert str(find_player(f"{GAME}:champion@greedy").style) == "@greedy"
     for word, known, message in [
         ("champion", None, "name its game"),
+        ("champion@level99", rules, "@level99 is unknown"),
         (f"{GAME}:champion", Rules("leduc_poker"), "is a player of kuhn_poker"),
         ("champion", Rules("goofspiel"), "goofspiel has no champion"),
     ]:

@@ -118,6 +118,7 @@ def champion_games(zoo: Path | None = None) -> list[str]:
 def champion_of(game: str, zoo: Path | None = None) -> Champion:
     """Return the champion of a game; raises if there is none, or if its weights are damaged."""
     zoo = zoo or ZOO
+    version = Rules(game).rules_version  # raises for an unknown game
     if game not in champion_games(zoo):
         known = ", ".join(champion_games(zoo)) or "none"
         raise ConfigError(f"{game} has no champion; games with one: {known}")
@@ -131,7 +132,6 @@ def champion_of(game: str, zoo: Path | None = None) -> Champion:
             f"{champion.weights} is damaged: its hash differs from the one in {game}.toml; install "
             "sparring anew"
         )
-    version = Rules(game).rules_version
     if version != champion.entry["rules_version"]:
         raise SparringError(
             f"the champion of {game} plays version {champion.entry['rules_version']} of its rules, "

@@ -88,6 +88,9 @@ def find_player(text: str, rules: Rules | None = None, *, also: Sequence[str] = 
     if game := named_champion(word, rules):
         style = style or style_of_champion(f"{game}:{CHAMPION}")
         return LookupResult(word, style, path=champion_of(game).weights)
+    name, at, unknown = word.rpartition("@")
+    if at and named_champion(name, rules):
+        raise ConfigError(f"{word}: @{unknown} is unknown{suggestion(unknown, EXAMPLES)}")
     bot, games = find_bot(word, rules)
     is_run = not rules and is_exact(word)
     if bot and not is_run:
