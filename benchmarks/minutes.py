@@ -6,7 +6,8 @@ python benchmarks/minutes.py --games tic_tac_toe --minutes 0.1 --seeds 1 --peers
 python benchmarks/minutes.py --stored --update-docs              only the tables, from what is there
 
 Ours is `sparring train` with the preset of the game on this machine; peers learn through our
-adapter. Checkpoints at fixed times of training are measured after it. docs/benchmarks.md has more.
+adapter. Checkpoints at fixed times of training are measured after it.
+docs/inside/benchmarks.md has more.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from sparring.games.rules import Rules
 from sparring.machine import cores, machine_info, warn_if_busy
 
 KIND = "minutes"
-DOCS = ROOT / "docs" / "benchmarks.md"
+DOCS = ROOT / "docs/inside/benchmarks.md"
 OURS, CHAMPION = "sparring", "champion"
 POINTS = (0.5, 0.8, 0.95)
 """Marks where players meet: shares of the points, or of the wins, against the best bot."""

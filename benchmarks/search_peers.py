@@ -3,9 +3,9 @@
 python benchmarks/search_peers.py --peer-python PYTHON     measure, write results/search-*.json
 python benchmarks/search_peers.py --device cuda            ... on a GPU, in bfloat16
 python benchmarks/search_peers.py --agree 200              compare visits, not speed
-python benchmarks/search_peers.py --stored --update-docs   write the table of docs/search.md
+python benchmarks/search_peers.py --stored --update-docs   write the table of docs/guides/search.md
 
-PYTHON has jax, mctx and pgx; sparring needs none of them. docs/search.md says how to
+PYTHON has jax, mctx and pgx; sparring needs none of them. docs/guides/search.md says how to
 read the table.
 """
 
@@ -31,7 +31,7 @@ from searches.contest import FOLDER, OURS, PEER, contest
 from searches.figures import docs_figures, text_table
 from sparring.machine import cores, machine_info, warn_if_busy
 
-DOCS = ROOT / "docs" / "search.md"
+DOCS = ROOT / "docs/guides/search.md"
 GAMES = ("tic_tac_toe", "connect_four", "shogi")
 RESIDUAL = {"cpu": (24, 2), "cuda": (128, 6)}
 """Channels and blocks of Shogi's network: those of the presets."""

@@ -8,7 +8,7 @@ python benchmarks/time_to_quality.py --seconds 60 --seeds 1 --every 10 --games 1
 Everybody learns Skull King from one seat against three captains, with the settings of our preset as
 far as each has them, and is measured by the same deals at moments of training time; meanwhile the
 clock stands still. The target is what the peer reaches at the end, the mean over its seeds.
-docs/benchmarks.md has more.
+docs/inside/benchmarks.md has more.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 python benchmarks/train_vs_peers.py                  measure, write results/train-<machine>.json
 python benchmarks/train_vs_peers.py --original       ... and compare with the original environment
-python benchmarks/train_vs_peers.py --update-docs    ... and write the table of docs/benchmarks.md
+python benchmarks/train_vs_peers.py --update-docs    ... and write it into docs/inside/benchmarks.md
 python benchmarks/train_vs_peers.py --stored         do not measure, show the results there are
 python benchmarks/train_vs_peers.py --short          the largest sizes alone, not kept
 python benchmarks/train_vs_peers.py --quick          a smoke run; its figures mean nothing
 
 Every contestant lives in a process of its own and trains when it is its turn: Skull King with four
-players, the learner in one seat and random bots in the others. docs/benchmarks.md says how to
-read the table.
+players, the learner in one seat and random bots in the others.
+docs/inside/benchmarks.md says how to read the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from sparring.machine import machine_info, warn_if_busy
 
 QUICK_RESULTS = ROOT / "build" / "benchmarks"
 SHORT_RESULTS = QUICK_RESULTS / "short"
-DOCS = ROOT / "docs" / "benchmarks.md"
+DOCS = ROOT / "docs/inside/benchmarks.md"
 
 
 def options() -> argparse.Namespace:

@@ -7,7 +7,8 @@ python benchmarks/update_speed.py --game kuhhandel --threads 1 --pin 2,3 --json
 --before is the `src` folder of a checkout with its own compiled extension in it. Every side has a
 process of its own, makes its learner once and is timed for some seconds in every round; ratios are
 taken to the first side within a round. Beside samples stand the GFLOP/s of the update, and their
-share of what `a @ b` reaches with as many threads in the same run. docs/benchmarks.md has more.
+share of what `a @ b` reaches with as many threads in the same run.
+docs/inside/benchmarks.md has more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Draws which package imports which: python scripts/imports.py docs/imports.svg.
+"""Draws which package imports which: python scripts/imports.py docs/images/imports.svg.
 
 Packages stand in the layers of pyproject.toml, the command line on top. An arrow that runs back up
 is red; the linter and tests/test_imports.py see to it that there is none.

@@ -1,4 +1,4 @@
-"""Writes the table of champions into docs/zoo.md: scripts/zoo_table.py [--check]."""
+"""Writes the table of champions into docs/guides/champions.md: scripts/zoo_table.py [--check]."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparring.games.rules import Rules
 from sparring.machine import format_bytes
 from sparring.store.champions import EXPLOITABILITY, champion_games, champion_of
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "zoo.md"
+PAGE = Path(__file__).resolve().parents[1] / "docs/guides/champions.md"
 BEGIN, END = "<!-- champions: begin -->", "<!-- champions: end -->"
 
 

@@ -251,7 +251,7 @@ def test_ratios_are_those_of_the_rates(figures: ModuleType) -> None:
 
 
 def test_the_docs_show_what_is_stored(figures: ModuleType) -> None:
-    pages, docs = importlib.import_module("pages"), ROOT / "docs" / "benchmarks.md"
+    pages, docs = importlib.import_module("pages"), ROOT / "docs/inside/benchmarks.md"
     table = figures.docs_figures(pages.stored("train"))
     assert docs.read_text() == pages.with_table(docs, "train figures", table), (
         "run: python benchmarks/train_vs_peers.py --stored --update-docs"

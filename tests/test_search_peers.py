@@ -109,7 +109,7 @@ def test_visits_are_those_of_a_search_with_the_table(part: Any, game: str) -> No
 
 
 def test_the_docs_show_what_is_stored(part: Any) -> None:
-    pages, docs = part("pages"), ROOT / "docs" / "search.md"
+    pages, docs = part("pages"), ROOT / "docs/guides/search.md"
     records = pages.stored("search")
     for record in records:
         for case in record["cases"]:

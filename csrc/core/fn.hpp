@@ -8,7 +8,7 @@
 #endif
 
 // Marks a large function of a game that has several callers: inlined into each of them, it would
-// take a GPU compiler minutes. Not for functions in the pool's main loop: docs/gpu.md.
+// take a GPU compiler minutes. Not for functions in the pool's main loop: docs/guides/gpu.md.
 #if defined(__CUDACC__)
 #define SPARRING_APART __noinline__
 #else

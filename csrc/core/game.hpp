@@ -1,4 +1,4 @@
-// The interface of a game: what every game implements. docs/add-a-game.md walks through it.
+// The interface of a game: what every game implements. docs/inside/add-a-game.md walks through it.
 #pragma once
 
 #include "core/bits.hpp"

@@ -22,7 +22,7 @@ template <class G>
 Bounds bounds_of(const G& game, const typename G::Config& config) {
   static_assert(HasBounds<G>,
                 "a game declares every field: void bounds(const Config&, Bounds&) const; "
-                "docs/add-a-game.md");
+                "docs/inside/add-a-game.md");
   Bounds bounds(&game, sizeof game);
   game.bounds(config, bounds);
   return bounds;
@@ -60,7 +60,7 @@ std::string check_position(const G& game, const typename G::Config& config, cons
   if (std::string error = bounds_of(game, config).error(); !error.empty()) return error;
   static_assert(!HasExtraState<G> || ChecksExtraState<G>,
                 "a game with extra state checks it: const char* "
-                "check_extra(const Config&, const u8* extra) const; docs/add-a-game.md");
+                "check_extra(const Config&, const u8* extra) const; docs/inside/add-a-game.md");
   if constexpr (ChecksExtraState<G>)
     if (const char* error = game.check_extra(config, extra)) return error;
   if constexpr (requires { game.audit(config); })

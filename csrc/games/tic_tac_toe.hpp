@@ -1,4 +1,4 @@
-// Tic-tac-toe: the smallest complete game, kept as the example of docs/add-a-game.md.
+// Tic-tac-toe: the smallest complete game, kept as the example of docs/inside/add-a-game.md.
 #pragma once
 
 #include "core/bounds.hpp"

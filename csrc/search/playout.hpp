@@ -1,6 +1,6 @@
 // Search in games whose seats hide something from each other: a decision is tried in worlds that
 // the seat thinks possible, and every seat plays on by its own policy from what it sees.
-// docs/search.md explains the rules; tests/reference/worlds.py is the same in plain Python.
+// docs/guides/search.md explains the rules; tests/reference/worlds.py is the same in plain Python.
 //
 // A playout is one candidate action in one world. Below its first action nothing is chosen by what
 // the world shows: a seat that could see the cards would plan with them.

@@ -1,5 +1,5 @@
-// Search trees: Gumbel AlphaZero and PUCT for any number of seats. docs/search.md explains the
-// rules; tests/reference/search.py is the same in plain Python.
+// Search trees: Gumbel AlphaZero and PUCT for any number of seats. docs/guides/search.md explains
+// the rules; tests/reference/search.py is the same in plain Python.
 //
 // A tree has a fixed number of nodes, which are written once and never moved, and edges for legal
 // actions only. CPU threads, GPU kernels and browsers call the functions of this file, one tree at

@@ -97,7 +97,7 @@ void crews_finish_every_phase() {
   }
 }
 
-// The example of docs/add-a-game.md: two rows of a and b, then c, then d.
+// The example of docs/inside/add-a-game.md: two rows of a and b, then c, then d.
 constexpr Feature kPair[] = {{"a"}, {"b", Type::kI16, 2}}, kSigned[] = {{"c", Type::kI8}},
                   kLast[] = {{"d"}};
 constexpr Section kExample[] = {{"ab", kPair, 2}, {"c", kSigned}, {"d", kLast}};

@@ -66,7 +66,7 @@ def test_only_features_are_forbidden() -> None:
 
 
 def test_the_page_is_that_of_the_table() -> None:
-    docs = ROOT.parents[1] / "docs" / "what-combines.md"
+    docs = ROOT.parents[1] / "docs/reference/what-combines.md"
     written = page({name: games_offering(name) for name in ABILITIES[GAME]})
     assert docs.read_text() == written, "python -m sparring.capabilities.page > docs/..."
 

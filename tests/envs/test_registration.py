@@ -62,7 +62,7 @@ def test_the_page_begins_with_a_name_that_needs_no_import() -> None:
     root = Path(__file__).parents[2]
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     assert "gymnasium.envs" not in project.get("entry-points", {})
-    first = (root / "docs" / "adapters.md").read_text().split("```")[1]
+    first = (root / "docs/reference/adapters.md").read_text().split("```")[1]
     assert f'gymnasium.make("sparring.envs.gymnasium:{NAMES["skull_king"]}"' in first
     assert "import sparring" not in first
 

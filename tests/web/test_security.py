@@ -1,4 +1,4 @@
-"""What somebody can try against the server, and what comes of it. docs/serve.md has the table."""
+"""What somebody can try against the server, and what comes of it (docs/guides/browser.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes docs/what-combines.md from the table: `python -m sparring.capabilities.page`."""
+"""Writes docs/reference/what-combines.md from the table: `python -m sparring.capabilities.page`."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A run has components: a learner, a network, a game, a place (the devices of games and network) and
 passes (the code that computes networks). Each component *offers* abilities. A feature that a user
 can request *needs* abilities and *forbids* other features. Error messages and the choice of
-components (`refusals.py`) and docs/what-combines.md are computed from this table alone.
+components (`refusals.py`) and docs/reference/what-combines.md are computed from this table alone.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "hidden": Ability("a game that provides hidden information"),
         "board": Ability("a game with a board"),
         "pixels": Ability("a game whose observations are pixels"),
-        "entities": Ability("a game that declares entities (docs/attention.md)"),
+        "entities": Ability("a game that declares entities (docs/guides/networks.md)"),
         "opponents": Ability("a game with more than one seat"),
         "repeats": Ability("a bundled game"),
         "hides": Ability("a game whose seats hide something from each other"),

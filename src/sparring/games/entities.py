@@ -133,7 +133,9 @@ def check_set(rules: Rules, entities: EntitySet) -> None:
 
 
 def spec_error(rules: Rules, problem: str) -> ConfigError:
-    return ConfigError(f"entities.py of {rules.name} {problem}; fix it, see docs/attention.md")
+    return ConfigError(
+        f"entities.py of {rules.name} {problem}; fix it, see docs/guides/networks.md"
+    )
 
 
 def entities_of(rules: Rules) -> EntitySpec:
@@ -142,7 +144,7 @@ def entities_of(rules: Rules) -> EntitySpec:
     if module is None or rules.box:
         raise ConfigError(
             f"net.kind attention needs a game that declares entities; {rules.name} declares none: "
-            "use --net.kind mlp, or see docs/attention.md for how a game declares them"
+            "use --net.kind mlp, or see docs/guides/networks.md for how a game declares them"
         )
     spec: EntitySpec = module.entities(rules)
     return spec.check(rules)

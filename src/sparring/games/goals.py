@@ -18,7 +18,7 @@ def check_goals(rules: Rules) -> Literal[True]:
     if not getattr(getattr(rules, "native", None), "has_goals", False):
         raise ConfigError(
             f"hindsight.on: {rules.name} has no goals that could be relabeled; leave it "
-            "out (docs/add-a-game.md says how a game declares goals)"
+            "out (docs/inside/add-a-game.md says how a game declares goals)"
         )
     if refusal := _native.Goals(rules.native).unsupported_reason:
         raise ConfigError(f"hindsight.on: {rules.name} cannot be relabeled with {refusal}")

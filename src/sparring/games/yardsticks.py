@@ -34,7 +34,8 @@ def by_algorithm(belief: float = 0.0, **gumbel: Any) -> dict[str, dict[str, Any]
 def preset(minutes: float, hidden: tuple[int, ...], **ppo: Any) -> dict[str, Any]:
     """Return the settings: small steps, a fixed entropy bonus, a rate that falls to 0.
 
-    With the usual clip of 0.2 policies cycle, and the last one is exploited (docs/league.md).
+    With the usual clip of 0.2 policies cycle, and the last one is exploited:
+    docs/guides/opponents.md.
     ppo: what else suits the game.
     """
     return {

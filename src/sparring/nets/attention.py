@@ -131,7 +131,7 @@ TABLE_WIDTH = 4
 """Width of the hidden layer before the table's token, in widths of a token."""
 IDENTITY_STD = 0.02
 """Initial std of an item's embedding. Embeddings of size 1 hide what entities have in common and
-cost a fifth of the progress in the same number of steps (docs/attention.md)."""
+cost a fifth of the progress in the same number of steps (docs/guides/networks.md)."""
 MASK_STEP = 8
 """Rows of a mask are padded to multiples of this many numbers, as fused kernels need them."""
 

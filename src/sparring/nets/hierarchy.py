@@ -24,7 +24,7 @@ class RoleDetector(nn.Module):
         if not rules.role_bytes:
             raise ConfigError(
                 f"{rules.name} has {len(rules.roles)} roles and does not declare how to detect "
-                "them in a row; see role_features in docs/add-a-game.md"
+                "them in a row; see role_features in docs/inside/add-a-game.md"
             )
         self.count = len(rules.roles)
         for role in range(self.count - 1):

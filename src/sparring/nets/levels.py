@@ -25,4 +25,4 @@ LEVELS = {
     8: Level(256, 0.0),
     9: Level(800, 0.0),
 }
-"""By number. docs/league.md has the shares of games that each wins against the one below."""
+"""By number; docs/guides/opponents.md has what each wins against the one below."""

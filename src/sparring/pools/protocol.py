@@ -20,7 +20,7 @@ FIRST_READY = "first ready"
 
 
 class BatchLike(Protocol):
-    """Rows that need an action, and results of the last step; see docs/pools.md."""
+    """Rows that need an action, and results of the last step; see docs/reference/pools.md."""
 
     @property
     def obs(self) -> npt.NDArray[np.uint8]:

@@ -1,8 +1,8 @@
 """Search in games whose seats hide something from each other: settings of the native playouts.
 
 A decision is tried in worlds that its seat thinks possible: every candidate action in every world,
-in which all seats play on by the policy from what they see. docs/search.md explains the rules,
-csrc/search/playout.hpp plays them.
+in which all seats play on by the policy from what they see.
+docs/guides/search.md explains the rules, csrc/search/playout.hpp plays them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Entities of Kuhhandel for networks with attention: kinds of animals, and seats.
 
-Kinds of money would be six more tokens; they did not speed up learning (docs/attention.md).
+Kinds of money would be six more tokens; they did not speed up learning (docs/guides/networks.md).
 """
 
 from __future__ import annotations

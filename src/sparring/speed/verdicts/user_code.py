@@ -167,7 +167,7 @@ def slow_step(run: ProfiledRun, share: float) -> Verdict:
         0.5,
         do=(
             f"{where or 'your environment'}: arrays instead of loops, or a native game "
-            f"(docs/add-a-game.md){'' if by_factory(run.config) else NAMED}"
+            f"(docs/inside/add-a-game.md){'' if by_factory(run.config) else NAMED}"
         ),
     )
 

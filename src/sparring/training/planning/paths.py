@@ -25,11 +25,11 @@ from sparring.training.planning.custom import made_custom
 
 NATIVE, KERNELS, CAPTURED, BY_TORCH = "native", "kernels", "captured graph", "torch"
 BY_TORCH_SPEED = {FLOAT32: 0.56, BF16: 0.25}
-"""PPO's perceptron by torch on a CPU, of native passes (docs/networks.md, docs/cpu.md)."""
+"""PPO's perceptron by torch on a CPU, of native passes (docs/inside/native-layers.md)."""
 CAPTURED_SPEED = {"mlp": 0.36, "residual": 0.66}
-"""PPO's network in a captured graph on an H200, of kernels (docs/networks.md, docs/gpu.md)."""
+"""PPO's network in a captured graph on an H200, of kernels (docs/guides/gpu.md)."""
 CAPTURED_MEMBERS, CAPTURED_MEMBERS_SPEED = 4, 0.23
-"""The same of so many perceptrons side by side (docs/gpu.md)."""
+"""The same of so many perceptrons side by side (docs/guides/gpu.md)."""
 
 
 def paths_of(algo: str, plan: Plan, because: str) -> tuple[ComputePath, ...]:

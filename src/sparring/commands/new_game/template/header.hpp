@@ -1,6 +1,6 @@
 // My game: who takes the last one wins.
 //
-// Two seats take one to three from a heap by turns. Change it into your game; docs/add-a-game.md
+// Two seats take one to three from a heap by turns. Change it into your game; docs/inside/add-a-game.md
 // has the whole contract.
 #pragma once
 
