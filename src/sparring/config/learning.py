@@ -39,8 +39,8 @@ class CollectConfig(Checked, section="collect"):
     """How the CPU computes the network. float32: native code. bf16: native code with products in
     bfloat16, on CPUs with AMX. torch: plain PyTorch, slower. auto: the fastest available."""
     mirror: bool = False
-    """Also train on mirrored positions, in games with a mirror symmetry (laser hockey, Shogi,
-    tic-tac-toe)."""
+    """Also train on mirrored positions, in games with a mirror symmetry (Connect Four, laser
+    hockey, Shogi, tic-tac-toe)."""
 
 
 @dataclass(frozen=True)
