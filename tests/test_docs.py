@@ -7,6 +7,7 @@ import importlib.util
 import io
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,25 @@ def test_a_table_has_no_row_twice() -> None:
             first = [row.split("|")[1].strip() for row in table.splitlines()[2:]]
             files = [name for name in first if re.fullmatch(r"`\w+\.py`", name)]
             assert len(files) == len(set(files)), f"{page}: {files}"
+
+
+def test_guides_name_every_setting_of_their_subject() -> None:
+    """A setting that is added is explained where somebody looks for it."""
+    from sparring.sweep.file import SearchConfig
+
+    guides = ROOT / "docs/guides"
+    machines, gpu, browser, sweeps = (
+        (guides / f"{name}.md").read_text() for name in ("machines", "gpu", "browser", "sweeps")
+    )
+    for setting in fields(config.learning.DistributedConfig):
+        name = f"distributed.{setting.name}"
+        assert name in machines + gpu, name
+    for setting in fields(config.tools.ServeConfig):
+        if setting.name != "folder":
+            assert f"--{setting.name.replace('_', '-')}" in browser, setting.name
+    for setting in fields(SearchConfig):
+        name = setting.name.replace("raised", "raise")
+        assert f"| `{name}`" in sweeps or f", `{name}` |" in sweeps, name
 
 
 def commands(page: Path) -> set[str]:
