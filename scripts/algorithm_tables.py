@@ -27,7 +27,7 @@ NAMES = {
     "sac": ("SAC", "sac.md"),
     "redq": ("REDQ", "sac.md#redq"),
     "td3": ("TD3", "sac.md#td3"),
-    "gumbel": ("Gumbel AlphaZero", "gumbel.md"),
+    "gumbel": ("Gumbel", "gumbel.md"),
 }
 """Learners of the table, by their names there, with their pages."""
 NEEDS = {
@@ -44,17 +44,17 @@ NEEDS = {
 ROWS = (
     ("discrete actions, with masks", "discrete"),
     ("continuous actions", "continuous"),
-    ("stacked observations (`--net.memory stack`)", "memory"),
+    ("stacked frames (`--net.memory stack`)", "memory"),
     ("recurrent networks (`--net.memory gru`)", "sequences"),
     ("pixels (`--net.kind nature`, `impala`)", "pixels"),
     ("a network per role (`--hierarchy.on`)", "roles"),
     ("auxiliary heads (`--heads`)", "terms"),
-    ("a critic that sees what is hidden (`--net.critic full`)", "critic"),
+    ("a critic that sees all (`--net.critic full`)", "critic"),
     ("imitation first (`--imitate`)", "records"),
     ("hindsight (`--hindsight.on`)", "hindsight"),
     ("mirror images (`--collect.mirror`)", "mirror"),
     ("averaged weights (`--average`)", "average"),
-    ("actors, other processes that play (`--actors`)", "rollouts"),
+    ("processes that play (`--actors`)", "rollouts"),
     ("several learners of one run (`--devices`, replicas)", "gradients"),
 )
 """Rows that are abilities of the learner."""
@@ -80,14 +80,14 @@ def takes(names: Sequence[str]) -> str:
         there = (ability in offers(name) for name in names)
         lines.append(row([shown, *(YES if one else NO for one in there)]))
     lines.append(row(["learns from", *(memory(name) for name in names)]))
-    lines.append(row(["games and update as CUDA graphs", *(on_gpu(name) for name in names)]))
+    lines.append(row(["games and update as graphs on a GPU", *(on_gpu(name) for name in names)]))
     lines.append(row(["populations on one GPU", *(population(name) for name in names)]))
     return "\n".join(lines)
 
 
 def memory(name: str) -> str:
     """Return what a learner learns from."""
-    return "replay buffer" if "replay" in NEEDS[name] else "fresh rollouts"
+    return "replay" if "replay" in NEEDS[name] else "rollouts"
 
 
 def offers(name: str) -> frozenset[str]:
