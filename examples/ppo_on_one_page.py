@@ -15,7 +15,7 @@ they run. A game with several seats asks for four things besides:
    step and have no rows.
 
 `sparring train skull_king` is the same algorithm with native networks and kernels;
-docs/algorithms/index.md has both curves.
+docs/inside/one-page.md has both curves.
 """
 
 from __future__ import annotations

@@ -183,9 +183,9 @@ def test_excerpts_of_the_header_are_current() -> None:
 
 
 def test_excerpts_of_algorithms_are_current() -> None:
-    page = ROOT / "docs/algorithms/index.md"
-    shown = [code.split("\n", 1) for _, code, _ in blocks(page, "py")]
-    assert shown
+    pages = [ROOT / f"docs/inside/{name}.md" for name in ("one-page", "add-a-learner")]
+    shown = [code.split("\n", 1) for page in pages for _, code, _ in blocks(page, "py")]
+    assert len(shown) >= 7
     for mark, excerpt in shown:
         source = (ROOT / mark.removeprefix("# ")).read_text()
         assert excerpt in source, excerpt
