@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install cluster web train test test-slow bench gpu lint format sanitize sanitize-python native-test wheel-smoke release clean
+.PHONY: help install cluster web train test test-slow figures gpu lint format sanitize sanitize-python native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,8 +44,8 @@ test: install  ## Everything but the long comparisons; the ten slowest tests are
 test-slow: install sanitize sanitize-python  ## The long comparisons
 	$(BIN)/python -m pytest -q -m slow tests
 
-bench: install  ## The figures of the README
-	$(BIN)/python benchmarks/pool.py
+figures: install  ## Measure the headline figures, write them into README and the home page; OPTIONS=--check
+	$(BIN)/python benchmarks/headline.py --update-docs $(OPTIONS)
 
 gpu:  ## Build, test and measure on a GPU, in one call
 	scripts/gpu_suite.sh

@@ -2,8 +2,10 @@
 
 python benchmarks/gpu.py                     measure, write results/gpu-<name>.json
 python benchmarks/gpu.py --out FILE          ... to another file
-python benchmarks/gpu.py --only pool         only the parts whose name begins so
-python benchmarks/gpu.py --readme FILE...    only write the README's table, from such files
+python benchmarks/gpu.py --only pool strength    only the parts whose names begin so
+python benchmarks/gpu.py --headline          only what the README shows
+python benchmarks/gpu.py --update-docs FILE...   only take parts of such files into results/, and
+                                             write the table of docs/inside/benchmarks.md
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 import torch
 
-from pages import README, file_of, keep, write_table
+from pages import BENCHMARKS, file_of, keep, stored, write_table
 from sparring.games import game_names
 from sparring.machine import machine_info
 from sparring.training.records.metrics import read
@@ -50,19 +52,25 @@ TRAINING: dict[str, tuple[str, ...]] = {
     "population of 8": (*MEMBER, *TOWERS, "--epochs", "4", "--population", "8"),
 }
 """Options of `sparring bench train`, by what they measure; Skull King where no game is named."""
+HEADLINE = ("pool skull_king", "train as sparring train does", "strength")
+"""Parts that headline.py shows, and what explains them."""
 
 
 def main() -> None:
     """Measure and save the record."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="the file to write")
-    parser.add_argument("--only", default="", help="parts whose name begins so: pool, train, ...")
+    parser.add_argument("--only", nargs="+", default=[""], help="parts whose names begin so")
+    parser.add_argument("--headline", action="store_true", help="only what the README shows")
     parser.add_argument("--minutes", type=float, default=1.0, help="training time for strength")
-    parser.add_argument("--readme", nargs="+", type=Path, help="write the README's table")
+    parser.add_argument(
+        "--update-docs", nargs="*", type=Path, help="take in files, write the table"
+    )
     given = parser.parse_args()
-    if given.readme:
-        update_readme([json.loads(path.read_text()) for path in given.readme])
+    if given.update_docs is not None:
+        update_docs([json.loads(path.read_text()) for path in given.update_docs])
         return
+    wanted = HEADLINE if given.headline else tuple(given.only)
     if not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here; nothing to measure")
     gpu = torch.cuda.get_device_name()
@@ -77,11 +85,14 @@ def main() -> None:
         "parts": {},
     }
     for name, words in parts.items():
-        if name.startswith(given.only):
+        if name.startswith(wanted):
             record["parts"][name] = command([*words, "--device", "cuda"])
-    if "strength".startswith(given.only):
+    if "strength".startswith(wanted):
         record["parts"]["strength"] = strength(given.minutes)
-    path = keep(record, given.out or file_of("gpu", gpu))
+    for part in record["parts"].values():
+        part["machine"] = {**record["machine"], **part.get("machine", {})}
+    path = given.out or file_of("gpu", gpu)
+    keep(record if given.out else merged([*stored("gpu"), record], gpu), path)
     for line in summary(record):
         print(line)
     print(f"wrote {path}")
@@ -148,14 +159,29 @@ def summary(record: dict[str, Any]) -> list[str]:
     return lines
 
 
-def update_readme(records: list[dict[str, Any]]) -> None:
-    """Write the table of the README anew; of a part that several records have, the last counts."""
-    parts = {
-        name: part
-        for record in records
-        for name, part in record["parts"].items()
-        if "failed" not in part
-    }
+def merged(records: list[dict[str, Any]], gpu: str) -> dict[str, Any]:
+    """Return one record of a GPU; of a part that several records have, the last counts."""
+    mine = [record for record in records if record["machine"]["gpu"] == gpu]
+    parts = {}
+    for record in mine:
+        for name, part in record["parts"].items():
+            if "failed" not in part:
+                parts[name] = {**part, "machine": part.get("machine", record["machine"])}
+    return {"machine": mine[-1]["machine"], "parts": parts}
+
+
+def update_docs(records: list[dict[str, Any]]) -> None:
+    """Take the parts of records into the kept one of their GPU, and write its table."""
+    everything = [*stored("gpu"), *records]
+    gpu = everything[-1]["machine"]["gpu"]
+    record = merged(everything, gpu)
+    keep(record, file_of("gpu", gpu))
+    write_table(BENCHMARKS, "gpu", table(record))
+
+
+def table(record: dict[str, Any]) -> str:
+    """Return a table with a line per part, speeds first."""
+    parts, machine = record["parts"], record["machine"]
     rows = ["| | |", "|---|---:|"]
     for name, part in parts.items():
         if name.startswith("pool"):
@@ -181,11 +207,7 @@ def update_readme(records: list[dict[str, Any]]) -> None:
             f"| win share against three `captain` after {point['seconds']:.0f} s of training | "
             f"{point['win']:.2f} |"
         )
-    machine = records[-1]["machine"]
-    found = [
-        part.get("machine", machine) for record in records for part in record["parts"].values()
-    ]
-    commits = ", ".join(dict.fromkeys(one["commit"][:7] for one in found))
+    commits = ", ".join(dict.fromkeys(part["machine"]["commit"][:7] for part in parts.values()))
     rows += [
         "",
         f"{machine['gpu']}, torch {machine['torch']}, sparring {machine['sparring']} at {commits} "
@@ -194,7 +216,7 @@ def update_readme(records: list[dict[str, Any]]) -> None:
         "a population of 8 has 4,096 each. Shogi has a residual net of 128 channels and 6 blocks "
         "and 4,096 games.",
     ]
-    write_table(README, "gpu", "\n".join(rows))
+    return "\n".join(rows)
 
 
 def rate_of(cell: dict[str, Any]) -> float:

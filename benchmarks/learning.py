@@ -1,8 +1,8 @@
 """How strong an agent becomes: `sparring train` over several seeds, kept as JSON.
 
 python benchmarks/learning.py                            train, write results/learning-*.json
-python benchmarks/learning.py --update-readme            ... and write the README's table anew
-python benchmarks/learning.py --update-readme --stored   only the table, from the results there are
+python benchmarks/learning.py --update-docs            ... and write the table of the docs
+python benchmarks/learning.py --update-docs --stored   only the table, from the results there are
 python benchmarks/learning.py --reports a.json b.json    from what `sparring train --json` printed
 """
 
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from pages import README, ROOT, file_of, keep, stored, write_table
+from pages import BENCHMARKS, ROOT, file_of, keep, stored, write_table
 from sparring.machine import machine_info
 
 GAME = "skull_king"
@@ -30,23 +30,23 @@ def main() -> None:
     )
     parser.add_argument("--reports", nargs="+", type=Path, help="reports instead of training")
     parser.add_argument("--stored", action="store_true", help="do not train, use what is there")
-    parser.add_argument("--update-readme", action="store_true", help="write the README's table")
+    parser.add_argument("--update-docs", action="store_true", help="write the table of the docs")
     given = parser.parse_args()
     if not given.stored:
         paths = given.reports
         reports = [json.loads(p.read_text()) for p in paths] if paths else train_all(given)
         path = store(reports)
         print(f"wrote {path.relative_to(ROOT)}")
-    if given.update_readme:
+    if given.update_docs:
         tables = [strength_table(record) for record in stored("learning")]
-        write_table(README, "strength", "\n\n".join(tables))
+        write_table(BENCHMARKS, "strength", "\n\n".join(tables))
 
 
-def train_all(given: argparse.Namespace) -> list[dict[str, Any]]:
-    """Run the command as a user would, once per seed."""
+def train_all(given: argparse.Namespace, *more: str) -> list[dict[str, Any]]:
+    """Run the command as a user would, once per seed. more: further options of it."""
     reports = []
     for seed in range(given.seeds):
-        command = ["-m", "sparring.cli", "train", GAME, "--seed", str(seed), "--json"]
+        command = ["-m", "sparring.cli", "train", GAME, "--seed", str(seed), "--json", *more]
         if given.minutes:
             command += ["--minutes", str(given.minutes)]
         print(f"sparring {' '.join(command[2:])}", flush=True)

@@ -11,6 +11,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 README = ROOT / "README.md"
+BENCHMARKS = ROOT / "docs/inside/benchmarks.md"
 
 
 def file_of(kind: str, machine: str, folder: Path = RESULTS) -> Path:

@@ -1,8 +1,8 @@
-"""The figures of the README: `sparring bench pool` on every bundled game, kept as JSON.
+"""How fast games are stepped: `sparring bench pool` on every bundled game, kept as JSON.
 
 python benchmarks/pool.py                            measure, write results/pool-<machine>.json
-python benchmarks/pool.py --update-readme            ... and write the README's table anew
-python benchmarks/pool.py --update-readme --stored   only the table, from the results there are
+python benchmarks/pool.py --update-docs            ... and write the table of the docs
+python benchmarks/pool.py --update-docs --stored   only the table, from the results there are
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from pages import README, ROOT, file_of, keep, stored, write_table
+from pages import BENCHMARKS, ROOT, file_of, keep, stored, write_table
 
 GAMES = {"skull_king": "Skull King, 4 players", "tic_tac_toe": "Tic-tac-toe"}
 WAYS = (
@@ -27,7 +27,7 @@ WAYS = (
 def main() -> None:
     """Measure what was asked for and write it down."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--update-readme", action="store_true", help="write the README's table")
+    parser.add_argument("--update-docs", action="store_true", help="write the table of the docs")
     parser.add_argument("--stored", action="store_true", help="do not measure, use what is there")
     parser.add_argument("--seconds", type=float, default=20.0, help="time per game")
     given = parser.parse_args()
@@ -35,8 +35,8 @@ def main() -> None:
         record = measure(given.seconds)
         path = keep(record, file_of("pool", record["machine"]))
         print(f"wrote {path.relative_to(ROOT)}")
-    if given.update_readme:
-        write_table(README, "figures", figures(stored("pool")))
+    if given.update_docs:
+        write_table(BENCHMARKS, "figures", figures(stored("pool")))
 
 
 def measure(seconds: float) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def bench(game: str, seconds: float) -> dict[str, Any]:
 
 
 def figures(records: Sequence[dict[str, Any]]) -> str:
-    """Return the README's part: one table per machine."""
+    """Return the part of the docs: one table per machine."""
     return "\n\n".join(machine_table(record) for record in records)
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -257,10 +258,46 @@ def test_the_figures_are_those_that_were_measured(monkeypatch: pytest.MonkeyPatc
     for record in records:
         assert set(record["games"]) == set(pool.GAMES)
         assert all(report["valid"] for report in record["games"].values())
-    shown = pages.with_table(pages.README, "figures", pool.figures(records))
-    assert pages.README.read_text() == shown, (
-        "run: python benchmarks/pool.py --update-readme --stored"
+    shown = pages.with_table(pages.BENCHMARKS, "figures", pool.figures(records))
+    assert pages.BENCHMARKS.read_text() == shown, (
+        "run: python benchmarks/pool.py --update-docs --stored"
     )
+
+
+def benchmark(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    return importlib.import_module(name)
+
+
+def test_the_headline_shows_what_its_sources_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    headline, pages = (benchmark(name, monkeypatch) for name in ("headline", "pages"))
+    for page in headline.PAGES:
+        assert page.read_text() == pages.with_table(page, headline.MARK, headline.table(page)), (
+            "run: python benchmarks/headline.py --stored --update-docs"
+        )
+    for figure in headline.figures():
+        assert figure.commit in (ROOT / figure.source).read_text()
+
+
+@pytest.mark.parametrize("source", ["GPU", "CHAMPION", "KIND"])
+def test_a_headline_figure_without_its_source_is_an_error(
+    source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    headline = benchmark("headline", monkeypatch)
+    monkeypatch.setattr(headline, source, "gone")
+    with pytest.raises((FileNotFoundError, SystemExit)):
+        headline.figures()
+
+
+def test_the_tables_of_the_benchmarks_page_are_those_of_their_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    learning, gpu, pages = (benchmark(name, monkeypatch) for name in ("learning", "gpu", "pages"))
+    (on_gpu,) = pages.stored("gpu")
+    strength = [learning.strength_table(record) for record in pages.stored("learning")]
+    tables = {"strength": "\n\n".join(strength), "gpu": gpu.table(on_gpu)}
+    for name, table in tables.items():
+        assert pages.BENCHMARKS.read_text() == pages.with_table(pages.BENCHMARKS, name, table)
 
 
 def test_the_network_of_ten_lines_trains_as_written(
