@@ -1,4 +1,4 @@
-"""`sparring export`: write a network as ONNX, checked against torch, or as a web page."""
+"""`sparring export`: write a network as ONNX, checked against torch, or as web pages."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sparring.store.files import write_atomic
 from sparring.store.lookup import find_policy
 from sparring.store.policies import load_policy
 from sparring.web.agent_page import MARK, agent_page
+from sparring.web.site import write_site
 
 TORCHSCRIPT = (".pt", ".pth", ".ts", ".torchscript")
 LOOK = 4096
@@ -25,8 +26,12 @@ LOOK = 4096
 
 def run(config: ExportConfig) -> int:
     refuse_torchscript(config.onnx)
+    if config.site:
+        return export_site(config)
     if not config.onnx and not config.html:
-        raise ConfigError("nothing to write: give --onnx agent.onnx, --html agent.html or both")
+        raise ConfigError(
+            "nothing to write: give --onnx agent.onnx, --html agent.html or both, or --site folder"
+        )
     if config.onnx:
         check_file(config.onnx, "--onnx")
         from sparring.commands.shared import onnx_file  # with torch, which a page does not need
@@ -81,7 +86,25 @@ def refuse_torchscript(name: str) -> None:
         )
 
 
-# A page that plays by itself
+# Pages that play by themselves
+
+
+def export_site(config: ExportConfig) -> int:
+    """Write a static site; print its files with their sizes."""
+    if config.onnx or config.html or config.game:
+        raise ConfigError("--site is written alone; give --onnx, --html and --game without it")
+    with ProgressBar("exporting", 1) as steps:
+        steps.next("site")
+        facts = write_site(Path(config.site), [config.policy])
+    if config.json:
+        print_json(facts)
+        return 0
+    again = ", in place of the one before" if facts["replaced"] else ""
+    print(f"{facts['folder']}: {', '.join(facts['games'])}{again}")
+    for name, size in facts["files"].items():
+        print(f"  {name} {format_bytes(size)}")
+    print(f"Look at it: python -m http.server -d {facts['folder']}; any web space can hold it.")
+    return 0
 
 
 def check_page(target: Path) -> bool:

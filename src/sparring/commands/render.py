@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from sparring.commands.shared.custom_game import CustomGame, custom_players
 from sparring.commands.shared.filming import (
@@ -23,13 +21,13 @@ from sparring.config.tools import RenderConfig
 from sparring.draw.names import short_names
 from sparring.draw.pictures.film import Frame, RenderedFrames, as_frame
 from sparring.errors import ConfigError, warn
-from sparring.games import Rules, State, new_state
+from sparring.games import Rules
 from sparring.games.flags import changed_flags, split_list
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
 from sparring.games.recorded import Replay
+from sparring.league.one_game import play_one
 from sparring.league.players import BatchPlayer, Player, name_of
 from sparring.machine import format_bytes
-from sparring.nets.stateful_player import StatefulPlayer
 from sparring.output_files import check_file
 from sparring.pools.custom.cache import is_custom
 
@@ -162,42 +160,6 @@ def play(
         replays.append(Replay.of(states[-1], actions, names))
         wins = episodes[-1].wins_after
     return episodes, replays
-
-
-def play_one(
-    rules: Rules,
-    players: Sequence[Player],
-    seed: int,
-    *,
-    sampled: bool,
-    on_actions: Callable[[Any], None] = lambda _: None,
-) -> Iterator[State]:
-    """Yield the start of a game, and the state after each step; `on_actions` gets the actions."""
-    state = new_state(rules, seed=seed)
-    seat_players = [one if isinstance(one, str) else StatefulPlayer(one) for one in players]
-    yield state.clone()
-    decision = 0
-    while not state.over:
-        actions = []
-        for row in range(rules.rows):
-            actions.append(answer(seat_players, state, row, sampled=sampled, step=decision))
-            decision += 1
-        state.apply(np.stack(actions))
-        on_actions(np.stack(actions))
-        yield state.clone()
-
-
-def answer(
-    players: Sequence[StatefulPlayer | str], state: State, row: int, *, sampled: bool, step: int
-) -> Any:
-    """Return the action of a row. step: seeds the sampling of a policy."""
-    seat = state.native.seat(row)
-    if seat < 0:  # this row has nothing to decide
-        return np.zeros(state.rules.box) if state.rules.box else 0
-    player = players[seat]
-    if isinstance(player, str):
-        return state.ask(player, row)
-    return player.action(state, row=row, greedy=not sampled, seed=state.seed, step=step)
 
 
 # Custom environments, from the frames of their render()

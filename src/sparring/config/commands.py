@@ -422,16 +422,20 @@ class UsiConfig(Checked):
 
 @dataclass(frozen=True)
 class ExportConfig(Checked):
-    """Write a trained network as a verified ONNX file, or as a page that plays in a browser."""
+    """Write a trained network as a verified ONNX file, or as pages that play in a browser."""
 
     policy: Positional[str]
-    """A run, a checkpoint, a saved policy, or a model of Stable-Baselines3 (needs --game)."""
+    """A run, a checkpoint, a saved policy, a champion, or a model of Stable-Baselines3 (needs
+    --game). With --site, `champion` is those of all games."""
     game: str = ""
     """The game of a model of Stable-Baselines3, which its file does not say."""
     onnx: str = ""
     """The ONNX file to write."""
     html: str = ""
     """The page to write: one file that plays in any browser, without a server."""
+    site: str = ""
+    """The folder to write: an index and a page per game, for any web space. It may hold such a site
+    already, and nothing else."""
     json: bool = False
     """Print one JSON object instead of lines."""
 

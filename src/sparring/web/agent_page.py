@@ -12,12 +12,14 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import sparring
 from sparring.errors import ConfigError
 from sparring.nets.policy import Policy
+from sparring.store.champions import MATCH, champion_of, named_champion
 from sparring.store.lookup import locate
 from sparring.training.records.overview import read_json
 from sparring.training.records.run import RESULTS
@@ -60,6 +62,7 @@ def agent_page(policy: Policy, word: str) -> tuple[str, dict[str, int], dict[str
         name=html.escape(about["agent"]["name"]),
         game=game,
         theme=theme,
+        button=THEME_BUTTON,
         **parts,
     )
     return page, {name: len(part.encode()) for name, part in parts.items()}, about
@@ -109,12 +112,27 @@ def can_search(policy: Policy) -> bool:
 
 def strength_of(policy: Policy, word: str) -> tuple[dict[str, Any], str]:
     """Return the results of matches of this network, by opponent, and when they were played."""
+    if game := named_champion(word):
+        rows = champion_of(game).strength
+        return dict(
+            champion_row(row) for row in rows if "games" in row
+        ), "measured when it became champion"
     folder = locate(word)
     for place in [folder, *folder.parents][:3] if folder else []:
         found = read_json(place / RESULTS)
         if isinstance(found, dict) and found.get("policy") == policy.meta.get("loaded_from"):
             return dict(found.get("results", {})), "measured after training"
     return dict(policy.meta.get("wins") or {}), "measured while it trained"
+
+
+def champion_row(measured: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the opponent and the result of a match of a champion."""
+    style = f" (searching @{measured['style']})" if measured.get("style") else ""
+    figure = "win" if measured["of"] == MATCH else "score"
+    return f"{measured.get('against', 'the challenge')}{style}", {
+        figure: measured["value"],
+        **{key: measured.get(key) for key in ("low", "high", "games")},
+    }
 
 
 def compress(raw: bytes) -> str:
@@ -173,6 +191,12 @@ def icon() -> str:
     return f"data:image/svg+xml;base64,{raw}"
 
 
+THEME_BUTTON = """<button id="theme" class="quiet icon" type="button" aria-label="Colors">
+<svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">
+<circle cx="12" cy="12" r="8.5" fill="none" stroke="currentColor" stroke-width="1.8" />
+<path d="M12 3.5a8.5 8.5 0 0 1 0 17z" fill="currentColor" />
+</svg>
+</button>"""
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -194,12 +218,7 @@ PAGE = """<!doctype html>
 <a href="#/play/{game}" data-page="play">Play</a>
 <a href="#/replay" data-page="replay">Replay</a>
 </nav>
-<button id="theme" class="quiet icon" type="button" aria-label="Colors">
-<svg viewBox="0 0 24 24" width="18" height="18" aria-hidden="true">
-<circle cx="12" cy="12" r="8.5" fill="none" stroke="currentColor" stroke-width="1.8" />
-<path d="M12 3.5a8.5 8.5 0 0 1 0 17z" fill="currentColor" />
-</svg>
-</button>
+{button}
 </header>
 <main id="page" tabindex="-1">
 <noscript><p class="notice">This page plays by JavaScript and WebAssembly.</p></noscript>

@@ -35,6 +35,8 @@ FORBIDDEN = (
     (re.compile(r"\bimport\.meta\b"), "there is no import.meta in a plain script"),
     (re.compile(r"</script|<!--|<script", re.I), "this would end the inline script"),
 )
+ENTRY = "the start of the page"
+SHARED = "globalThis.sparringModules"
 DYNAMIC_IMPORT = re.compile(r"\bimport\(")
 
 
@@ -49,12 +51,39 @@ class JsModule:
     code: str
 
 
-def bundle(entry: str) -> str:
-    """Return one script of some code and all modules that it imports."""
-    modules = list(dependency_order(read_module(entry, "the start of the page")))
+def bundle(entry: str, *, before: str = "") -> str:
+    """Return one script of some code and all modules that it imports.
+
+    before: code whose modules the page has already, by `shared_bundle`.
+    """
+    here = {module.address for module in modules_of(before)} if before else set()
+    modules = modules_of(entry)
     names = {module.address: f"module{at}" for at, module in enumerate(modules)}
+    parts = [
+        f'const {names[module.address]} = {SHARED}["{module.address}"];'
+        if module.address in here and module.address != ENTRY
+        else wrap_module(module, names)
+        for module in modules
+    ]
+    return as_script(parts)
+
+
+def shared_bundle(entry: str) -> str:
+    """Return a script of all modules that some code imports, for scripts that come after it."""
+    modules = modules_of(entry)[:-1]
+    names = {module.address: f"module{at}" for at, module in enumerate(modules)}
+    given = ", ".join(f'"{address}": {name}' for address, name in names.items())
     parts = [wrap_module(module, names) for module in modules]
+    return as_script([*parts, f"{SHARED} = {{ {given} }};"])
+
+
+def as_script(parts: list[str]) -> str:
     return '"use strict";\n(() => {\n' + "\n".join(parts) + "\n})();\n"
+
+
+def modules_of(entry: str) -> list[JsModule]:
+    """Return some code as the last module, after those that it imports."""
+    return list(dependency_order(read_module(entry, ENTRY)))
 
 
 def wrap_module(module: JsModule, names: dict[str, str]) -> str:

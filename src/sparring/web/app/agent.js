@@ -1,5 +1,5 @@
 // Entry point of an agent file: one game and one agent, without a server. The rest of the file is
-// written by src/sparring/web/agent_page.py.
+// written by src/sparring/web/agent_page.py. Pages of a site (site.js) share its parts.
 
 import { el, svg } from "/app/dom.js";
 import { fromBase64 } from "/app/engine/engine.js";
@@ -7,8 +7,11 @@ import { startFrame } from "/app/frame.js";
 import { playPage } from "/app/pages/play.js";
 import { replayPage } from "/app/pages/replay.js";
 import { wayOptions } from "/app/play/lineup.js";
-import { addressOf, newSeed } from "/app/play/setup.js";
+import { addressOf, newSeed, ordinaryWord } from "/app/play/setup.js";
 import { useSource } from "/app/play/source.js";
+
+const LEAD =
+  "Everything is in this file: it plays without a network, and nothing leaves this page.";
 
 // `page` is how the game looks, null for the plain view.
 export function startAgent(page) {
@@ -16,7 +19,7 @@ export function startAgent(page) {
   useSource(fileSource(about, page));
   startFrame(
     {
-      about: { show: (host) => aboutPage(host, about), nav: "about" },
+      about: { show: (host) => aboutPage(host, about, LEAD), nav: "about" },
       play: { show: (host, at) => tablePage(host, at, about), nav: "play" },
       replay: { show: replayPage, nav: "replay" },
     },
@@ -28,25 +31,12 @@ export function startAgent(page) {
 function fileSource(about, page) {
   const { rules, agent } = about;
   return {
-    server: false,
-    games: async () => [rules],
-    async rules(game, flags) {
-      if (game !== rules.name) throw new Error(`this file plays ${rules.name}, not ${game}`);
-      const names = new Set([...Object.keys(flags), ...Object.keys(rules.flags)]);
-      const other = [...names].find(
-        (name) => name !== "skip_forced" && String(rules.flags[name]) !== String(flags[name]),
-      );
-      if (other) {
-        throw new Error(`this file plays with ${other}=${rules.settings[other]} alone`);
-      }
-      return rules;
-    },
+    ...ownSource(about, "file"),
     wasm: () => unpacked("wasm"),
     async page() {
       if (!page) throw new Error(`${rules.name} has no page`);
       return page;
     },
-    players: async () => [agent],
     async network(name) {
       if (name !== agent.name) throw new Error(`this file holds ${agent.name}, not ${name}`);
       return unpacked("network");
@@ -55,19 +45,43 @@ function fileSource(about, page) {
       const script = new Blob([document.getElementById("worker").textContent]);
       return new Worker(URL.createObjectURL(script));
     },
-    style: () => {}, // all of them stand in this file
+  };
+}
+
+// What holds where one game is played with one agent; `what` is a file or a page.
+export function ownSource({ rules, agent }, what) {
+  return {
+    server: false,
+    games: async () => [rules],
+    async rules(game, flags) {
+      if (game !== rules.name) throw new Error(`this ${what} plays ${rules.name}, not ${game}`);
+      const names = new Set([...Object.keys(flags), ...Object.keys(rules.flags)]);
+      const other = [...names].find(
+        (name) => name !== "skip_forced" && String(rules.flags[name]) !== String(flags[name]),
+      );
+      if (other) {
+        throw new Error(`this ${what} plays with ${other}=${rules.settings[other]} alone`);
+      }
+      return rules;
+    },
+    players: async () => [agent],
+    style: () => {}, // one sheet has them all
   };
 }
 
 async function unpacked(id) {
-  const packed = fromBase64(document.getElementById(id).textContent.trim());
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return inflated(new Blob([fromBase64(document.getElementById(id).textContent.trim())]));
+}
+
+// The bytes behind gzip.
+export function inflated(blob) {
+  const stream = blob.stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
 
 // The default opponent is the agent, with the flags of its training.
-function tablePage(host, at, { rules, agent }) {
-  if (!at.query.has("against")) at.query.set("against", agent.name);
+export function tablePage(host, at, { rules, agent }) {
+  if (!at.query.has("against")) at.query.set("against", ordinaryWord(agent));
   if (!at.query.has("set")) {
     for (const [name, value] of Object.entries(rules.flags)) {
       at.query.append("set", `${name}=${value}`);
@@ -76,7 +90,7 @@ function tablePage(host, at, { rules, agent }) {
   return playPage(host, { ...at, path: [rules.name] });
 }
 
-function aboutPage(host, about) {
+export function aboutPage(host, about, lead) {
   const { rules, agent } = about;
   const seats = Array.from({ length: rules.seats }, (_, seat) => seat);
   const words = seats.length === 2 ? ["Play first", "Play second"] : ["Play"];
@@ -91,7 +105,11 @@ function aboutPage(host, about) {
   const way = el(
     "select",
     { "aria-label": "How it plays", onchange: () => aim() },
-    wayOptions(rules, Boolean(rules.search) && agent.searchable, ""),
+    wayOptions(
+      rules,
+      Boolean(rules.search) && agent.searchable,
+      agent.plays === "sampled" ? "sampled" : "",
+    ),
   );
   // The links lead to tables where it plays in the chosen way.
   const aim = () => {
@@ -106,12 +124,7 @@ function aboutPage(host, about) {
   document.title = `${agent.name} - ${rules.title}`;
   host.append(
     el("h1", {}, agent.name),
-    el(
-      "p",
-      { class: "agent-lead" },
-      `An agent that plays ${rules.title}. `,
-      "Everything is in this file: it plays without a network, and nothing leaves this page.",
-    ),
+    el("p", { class: "agent-lead" }, `An agent that plays ${rules.title}. `, lead),
     el("p", { class: "agent-start" }, starts, el("label", {}, el("span", {}, "It plays"), way)),
     strengthTable(about),
     factList(about),
@@ -122,7 +135,7 @@ function aboutPage(host, about) {
 function strengthTable({ strength, rules }) {
   if (strength.length === 0)
     return el("p", { class: "soft" }, "Its strength has not been measured.");
-  const alone = rules.seats === 1;
+  const scores = strength.every(({ win }) => win === undefined || win === null);
   return el(
     "section",
     {},
@@ -136,7 +149,7 @@ function strengthTable({ strength, rules }) {
         el(
           "tr",
           {},
-          [alone ? "" : "against", alone ? "score" : "wins", "", "games"].map((word) =>
+          [rules.seats === 1 ? "" : "against", scores ? "score" : "wins", "", "games"].map((word) =>
             el("th", { scope: "col" }, word),
           ),
         ),
@@ -149,19 +162,27 @@ function strengthTable({ strength, rules }) {
             "tr",
             {},
             el("th", { scope: "row" }, row.opponent),
-            el("td", { class: "number" }, alone ? row.score.toFixed(2) : percent(row.win)),
-            el("td", {}, alone ? null : interval(row, rules.seats)),
+            el("td", { class: "number" }, scores ? score(row.score, rules) : percent(row.win)),
+            el("td", {}, scores ? range(row, rules) : interval(row, rules.seats)),
             el("td", { class: "number soft" }, row.games.toLocaleString("en")),
           ),
         ),
       ),
     ),
-    el("p", { class: "soft" }, measured(strength, rules)),
+    el("p", { class: "soft" }, measured(strength, rules, scores)),
   );
 }
 
-function measured([first], { seats }) {
-  if (seats === 1) return "The mean score of whole games.";
+function range({ low, high }, rules) {
+  return typeof low === "number" ? `${score(low, rules)} to ${score(high, rules)}` : null;
+}
+
+function score(value, { seats }) {
+  return value.toFixed(seats === 1 ? 2 : 3);
+}
+
+function measured([first], { seats }, scores) {
+  if (scores) return "The mean score of whole games, with a 95 % interval where it is known.";
   const fair = `equals would win ${percent(1 / seats)}, the thin mark`;
   return `Every deal was played from every seat; ${first.when}. Lines are 95 % intervals; ${fair}.`;
 }

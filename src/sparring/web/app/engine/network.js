@@ -23,6 +23,25 @@ export class Network {
     return new Network(engine, about, handle, all);
   }
 
+  // A network that everybody can sit down with while it is fetched. `about` is its line of JSON,
+  // known before; `fetched(progress)` returns a promise of the bytes. Its moves wait for them.
+  static coming(engine, about, fetched) {
+    checkFits(about, engine.rules);
+    const network = new Network(engine, about, 0, null);
+    network.share = 0; // that has arrived
+    network.wrong = null; // why it has not
+    network.load = () => {
+      network.wrong = null;
+      network.ready = fetched((share) => (network.share = share)).then((bytes) => {
+        const { handle, packed } = Network.load(engine, bytes);
+        Object.assign(network, { handle, packed, share: 1 });
+      });
+      network.ready.catch((wrong) => (network.wrong = wrong)); // who waits for it hears of it too
+    };
+    network.load();
+    return network;
+  }
+
   free() {
     this.engine.native.network_free(this.handle);
     this.handle = 0;
@@ -53,8 +72,11 @@ export class Network {
 
   // What it plays: a number, or an array of them. `temperature` 0: its best action, 1: drawn from
   // its probabilities, above 1: more freely. The same seed and step draw what `Policy.action` draws
-  // in Python.
+  // in Python. A promise while the network is still being fetched.
   action(state, row = 0, { temperature = 0, seed = 0, step = 0 } = {}) {
+    if (!this.handle) {
+      return this.ready.then(() => this.action(state, row, { temperature, seed, step }));
+    }
     const { engine, about } = this;
     this.ask(state, row);
     const bits = BigInt.asUintN(64, BigInt(seed));

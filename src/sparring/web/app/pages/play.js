@@ -5,10 +5,12 @@ import { drawEmblem } from "/app/play/emblems.js";
 import { ParticipantsBuilder, whoCanPlay } from "/app/play/lineup.js";
 import { loadGame } from "/app/play/load.js";
 import { readMoves } from "/app/play/recording.js";
-import { addressOf, newSeed, readWish, setupPanel } from "/app/play/setup.js";
+import { addressOf, newSeed, opponentChoice, readWish, setupPanel } from "/app/play/setup.js";
 import { source } from "/app/play/source.js";
 import { Table } from "/app/play/table.js";
 import { takeOver, unpackReplay } from "/app/play/sharing.js";
+
+const DEALS = 16; // to choose from
 
 export async function playPage(host, { path: [name], query, signal }) {
   source().style("/app/play/play.css");
@@ -71,7 +73,7 @@ async function tablePage(host, name, query, signal) {
   const casting = new ParticipantsBuilder(game.engine);
   const able = await whoCanPlay(rules);
   const begun = query.get("from") ? unpackReplay(query.get("from")) : takeOver();
-  wish.seed = begun?.seed ?? wish.seed ?? newSeed();
+  wish.seed = begun?.seed ?? wish.seed ?? firstSeed(game.engine, wish.person);
   if (signal.aborted) return;
   const [title] = splitTitle(rules.title);
   document.title = `${title} - sparring`;
@@ -85,6 +87,18 @@ async function tablePage(host, name, query, signal) {
   await sitDown(page, begun);
 }
 
+// A new deal. While networks are still to be fetched, one in which the person begins, if there is.
+function firstSeed(engine, person) {
+  const seeds = Array.from({ length: source().header ? DEALS : 1 }, newSeed);
+  const begins = (seed) => {
+    const state = engine.state(seed);
+    const seat = state.seat();
+    state.free();
+    return seat === person;
+  };
+  return seeds.find(begins) ?? seeds[0];
+}
+
 // Puts a table into the page, in place of the one before.
 async function sitDown(page, begun = null) {
   const { host, game, casting, able, wish, signal } = page;
@@ -93,9 +107,10 @@ async function sitDown(page, begun = null) {
   if (signal.aborted) return;
   page.table?.close();
   host.replaceChildren();
-  const setup = setupPanel(game.rules, wish, able, (next) => {
+  const go = (next) => {
     location.hash = addressOf(game.rules.name, next);
-  });
+  };
+  const setup = setupPanel(game.rules, wish, able, go);
   page.table = new Table(host, game, {
     title: page.title,
     seed: wish.seed,
@@ -104,6 +119,7 @@ async function sitDown(page, begun = null) {
     setup: begun?.setup ?? null,
     index: begun?.index ?? 0,
     more: [setup],
+    choice: source().server ? null : opponentChoice(game, wish, able, go),
     commentators: { names: able.agents.map((a) => a.name), network: (n) => casting.network(n) },
     again: (seed) => {
       page.wish = { ...wish, seed: seed ?? newSeed() };

@@ -65,16 +65,19 @@ export function simulationsWord(rules) {
 // How an agent may play, as options of a select: by its network alone, after a search, at a level.
 export function wayOptions(rules, searches, own) {
   const option = ([value, text]) => el("option", { value, selected: value === own }, text);
-  const possible = ([, { simulations, temperature }]) =>
-    simulations ? searches : !temperature || !rules.box;
-  const levels = Object.entries(rules.levels)
-    .filter(possible)
-    .map(([level]) => [`level${level}`, `level ${level}`]);
+  const levels = levelsOf(rules, searches).map(([level]) => [`level${level}`, `level ${level}`]);
   return [
     el("optgroup", { label: "at once" }, ALONE.map(option)),
     searches ? el("optgroup", { label: "after a search" }, budgetOptions(rules, own)) : null,
     el("optgroup", { label: "at a level" }, levels.map(option)),
   ];
+}
+
+// Levels that an agent can play at: [number, { simulations, temperature }].
+export function levelsOf(rules, searches) {
+  const possible = ([, { simulations, temperature }]) =>
+    simulations ? searches && rules.search : !temperature || !rules.box;
+  return Object.entries(rules.levels).filter(possible);
 }
 
 // What is searched, "" for nothing, and how freely actions are drawn.
@@ -152,10 +155,7 @@ export class ParticipantsBuilder {
 
   async network(name) {
     if (!this.networks.has(name)) {
-      this.networks.set(
-        name,
-        this.fetchNetwork(name).then((bytes) => Network.load(this.engine, bytes)),
-      );
+      this.networks.set(name, this.begin(name));
     }
     try {
       return await this.networks.get(name);
@@ -163,6 +163,13 @@ export class ParticipantsBuilder {
       this.networks.delete(name);
       throw wrong;
     }
+  }
+
+  // Where the source knows what a network is before it is here, the game begins without it.
+  async begin(name) {
+    const about = source().header?.(name);
+    if (!about) return Network.load(this.engine, await this.fetchNetwork(name));
+    return Network.coming(this.engine, about, (progress) => this.fetchNetwork(name, progress));
   }
 
   async player(member) {

@@ -110,13 +110,21 @@ export class Mind {
     if (!this.element.open) before?.cancel();
     if (!this.element.open || this.session.closed) return;
     this.decision?.state.free();
-    this.decision = this.chosen?.network
-      ? this.find(this.session, this.chosen.seat, this.peek.checked || !this.peeks)
-      : null;
+    if (this.coming) this.coming.ready.then(() => this.show()).catch(() => {}); // the table tells
+    this.decision =
+      this.chosen?.network && !this.coming
+        ? this.find(this.session, this.chosen.seat, this.peek.checked || !this.peeks)
+        : null;
     this.looking = null;
     this.draw();
     if (this.decision && this.depth.value) this.look();
     before?.cancel(); // after the new one has begun: a search for the same goes on
+  }
+
+  // The chosen agent's network while it is still being fetched.
+  get coming() {
+    const network = this.chosen?.network?.network ?? this.chosen?.network;
+    return network?.handle === 0 ? network : null;
   }
 
   // Searches in the decision that is shown.
@@ -171,6 +179,7 @@ export class Mind {
 
   silence() {
     if (this.chosen?.wrong) return this.chosen.wrong;
+    if (this.coming) return `${this.chosen.name} is still being fetched.`;
     if (this.chosen) return `${this.chosen.name} has not decided anything yet.`;
     const names = this.commentators?.names ?? [];
     const none = "Bots have no network: they follow written rules.";

@@ -4,6 +4,7 @@ import { el, replace } from "/app/dom.js";
 import {
   A_PERSON,
   joinWords,
+  levelsOf,
   readSeat,
   spreadWords,
   wayOptions,
@@ -59,6 +60,48 @@ export function addressOf(game, wish) {
 export function setupPanel(rules, wish, able, go) {
   const form = new Setup(rules, wish, able, go);
   return panel("The table", "setup", form.element);
+}
+
+// Who plays all other seats, as one select: a bot, or the agent at a level. `go(wish)` deals anew.
+export function opponentChoice({ rules, page }, wish, able, go) {
+  if (rules.seats === 1 && wish.person === 0) return null;
+  const option = (value, text) => el("option", { value, selected: value === wish.against }, text);
+  const groups = able.agents.map((agent) => {
+    const levels = levelsOf(rules, agent.searchable).filter(
+      ([, { simulations }]) => !(page.realtime && simulations),
+    );
+    const own = ordinaryWord(agent);
+    return el(
+      "optgroup",
+      { label: agent.name },
+      option(own, agent.name),
+      levels.length > 1
+        ? levels.map(([level]) => option(`${agent.name}@level${level}`, levelName(level, levels)))
+        : null,
+    );
+  });
+  const select = el(
+    "select",
+    { name: "against", onchange: () => go({ ...wish, seed: newSeed(), against: select.value }) },
+    groups,
+    el(
+      "optgroup",
+      { label: "bots" },
+      rules.bots.map((name) => option(name, name)),
+    ),
+  );
+  if (select.value !== wish.against) select.append(option(wish.against, "as set below"));
+  return el("label", { class: "play-against" }, el("span", {}, "Against"), select);
+}
+
+// The word of an agent that plays as it was measured.
+export function ordinaryWord({ name, plays }) {
+  return plays && plays !== "greedy" ? `${name}@${plays}` : name;
+}
+
+function levelName(level, levels) {
+  const ends = { [levels[0][0]]: ", weakest", [levels.at(-1)[0]]: ", strongest" };
+  return `level ${level}${ends[level] ?? ""}`;
 }
 
 class Setup {

@@ -93,9 +93,9 @@ export function takeOver() {
   return replay;
 }
 
-// Links need a server: the address of a file is valid on one machine only.
+// Links need a page that others can open: the address of a file is valid on one machine only.
 export function sharePanel(read) {
-  const { server } = source();
+  const { server, links = server } = source();
   const button = (name, go) => el("button", { type: "button", onclick: go }, name);
   return panel(
     "Replay",
@@ -106,7 +106,7 @@ export function sharePanel(read) {
       button("Look at it", () => openReplay(read())),
       button("Download", () => download(read())),
       server ? button("Keep on the server", () => keep(read())) : null,
-      server ? button("Copy link", () => copyLink(read())) : null,
+      links ? button("Copy link", () => copyLink(read())) : null,
     ),
   );
 }

@@ -3,7 +3,7 @@
 import { el, replace } from "/app/dom.js";
 import { Mind } from "/app/play/mind.js";
 import { keyList, panel, plates } from "/app/play/panels.js";
-import { progressLine } from "/app/play/progress.js";
+import { arrivalLine, progressLine } from "/app/play/progress.js";
 import { sharePanel } from "/app/play/sharing.js";
 import { Session } from "/app/play/session.js";
 import { actionName, lines, result } from "/app/play/views.js";
@@ -20,17 +20,18 @@ const KEYS = [
 
 // `game` is { rules, engine, page }. Options: those of a session; `title`, above the table;
 // `again(seed)`, which opens the same table, with a new deal if the seed is null; `more`, additional
-// panels; `commentators`, agents without a seat whose networks can be inspected.
+// panels; `choice`, beside the title; `commentators`, agents without a seat whose networks can be
+// inspected.
 export class Table {
   constructor(host, game, options) {
-    const { title, again, more = [], commentators = null, ...deal } = options;
+    const { title, again, more = [], choice = null, commentators = null, ...deal } = options;
     Object.assign(this, { game, host, again });
     const { rules, engine, page } = game;
     const Kind = page.session ?? Session;
     const skipForced = Boolean(rules.skip_forced);
     this.session = new Kind(engine, { ...deal, skipForced });
     this.stepLines = []; // log lines of every step, or of every point in real time
-    this.build(title, more, commentators);
+    this.build(el("h1", {}, title), { choice, more, commentators });
     this.view = page.make(this.board, this.session);
     this.session.view = this.view;
     this.recall();
@@ -42,7 +43,7 @@ export class Table {
     document.addEventListener("keydown", this.onKey);
   }
 
-  build(title, more, commentators) {
+  build(title, { choice, more, commentators }) {
     const { rules, page } = this.game;
     const seats = `${rules.name.replaceAll("_", "-")}-table`;
     this.board = el("div", { class: `table ${seats}` });
@@ -80,13 +81,14 @@ export class Table {
       "div",
       { class: "play-main" },
       this.plates.element,
+      arrivalLine(this.session.players, () => this.goOn()) ?? "",
       this.thinking.element,
       this.board,
       this.status,
     );
     // The buttons stand above the table: below it a window would have to be scrolled for them.
     this.host.append(
-      el("div", { class: "play-head" }, el("h1", {}, title), buttons),
+      el("div", { class: "play-head" }, choice ? [title, choice] : title, buttons),
       el("div", { class: "play-body" }, middle, side),
     );
   }
@@ -182,6 +184,12 @@ export class Table {
     } catch (wrong) {
       this.complain(wrong);
     }
+  }
+
+  // After a player whose network did not come.
+  goOn() {
+    this.complaint?.remove();
+    this.session.run();
   }
 
   complain(wrong) {

@@ -120,9 +120,11 @@ export class Searching {
   }
 
   // A promise of all that the search found; null after `cancel`.
-  consider(state, row = 0, { noise = false, seed = 0, progress } = {}) {
+  async consider(state, row = 0, { noise = false, seed = 0, progress } = {}) {
     const { signal } = this.leaving;
     const wish = { ...this.wish, noise, seed };
+    if (!this.network.handle) await this.network.ready;
+    if (signal.aborted) return null;
     return thinkerOf(this.network).search(state, row, wish, { signal, progress });
   }
 
