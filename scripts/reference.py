@@ -1,24 +1,35 @@
-"""Writes the generated pages of the reference: `make docs`, or python scripts/reference.py."""
+"""Writes the generated pages of the reference and llms.txt: python scripts/reference.py."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from sparring.capabilities.page import page as what_combines
-from sparring.capabilities.refusals import games_offering
-from sparring.capabilities.table import ABILITIES, GAME
+from llms import llms_text
+from reference_combines import combines_page
+from reference_commands import commands_page
+from reference_metrics import metrics_page
+from reference_settings import settings_page
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def pages() -> dict[str, str]:
     """Return the generated files, by their path in the repository."""
-    games = {name: games_offering(name) for name in ABILITIES[GAME]}
-    return {"docs/reference/what-combines.md": what_combines(games)}
+    found = reference_pages()
+    return found | {"docs/llms.txt": llms_text(ROOT, found)}
+
+
+def reference_pages() -> dict[str, str]:
+    return {
+        "docs/reference/commands.md": commands_page(),
+        "docs/reference/metrics.md": metrics_page(),
+        "docs/reference/settings.md": settings_page(),
+        "docs/reference/what-combines.md": combines_page(),
+    }
 
 
 def main() -> None:
-    """Write the pages that differ from what is there, and name them."""
+    """Write the files that differ from what is there, and name them."""
     for name, text in pages().items():
         file = ROOT / name
         if not file.exists() or file.read_text() != text:

@@ -6,19 +6,27 @@ editor and wherever the repository is shown. The site has a page with a copy of 
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import logging
 import posixpath
 import re
+import shutil
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
+sys.path.insert(0, str(Path(__file__).parent))
+from llms import first_sentence
+
 ROOT = Path(__file__).resolve().parents[1]
 COPIES = "files"
 """Folder of the copies in the site."""
+ALWAYS = ("CONTRIBUTING.md", "CHANGELOG.md", "LICENSE")
+"""Files that the navigation lists."""
 ICON = "src/sparring/web/app/icon.svg"
 MAX_BYTES = 100_000
 """A larger file is copied as it is, without a page around it."""
@@ -30,23 +38,27 @@ log = logging.getLogger("mkdocs.hooks.site")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the icon and a copy of every file outside docs/ that a page links to, also from a copy."""
+    """Add the icon, and a copy of every file outside docs/ that a page or a copy links to."""
     files.append(File.generated(config, "images/icon.svg", abs_src_path=str(ROOT / ICON)))
-    open_pages = [(one.src_uri, one.content_string) for one in files.documentation_pages()]
-    while open_pages:
-        uri, text = open_pages.pop()
-        for path in linked_files(uri, text):
-            copy = copy_of(path, config)
-            if files.get_file_from_path(copy.src_uri) is None:
-                files.append(copy)
-                if path.suffix == ".md":
-                    open_pages.append((copy.src_uri, copy.content_string))
+    wanted = [ROOT / name for name in ALWAYS]
+    for page in files.documentation_pages():
+        wanted += linked_files(page.src_uri, page.content_string)
+    while wanted:
+        path = wanted.pop()
+        copy = copy_of(path, config)
+        if files.get_file_from_path(copy.src_uri) is None:
+            files.append(copy)
+            if path.suffix == ".md":
+                wanted += linked_files(copy.src_uri, copy.content_string)
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to files outside docs/ to their copies."""
+    """Lead links to files outside docs/ to their copies; describe the page by a sentence."""
     here = page.file.src_uri
+    if page.is_homepage:
+        page.meta.setdefault("hide", ["navigation"])
+    page.meta.setdefault("description", first_sentence(markdown).replace("`", ""))
 
     def lead(link: re.Match[str]) -> str:
         path = target(here, link[2])
@@ -63,19 +75,36 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Put the games to play into the site, if they are there."""
+    """Put the games to play into the site, if they are there, and the pages' sources.
+
+    llms.txt links to the sources, which programs read more easily than pages.
+    """
     write_games(Path(config.site_dir) / "play")
+    docs = Path(config.docs_dir)
+    for page in docs.rglob("*.md"):
+        shutil.copy(page, Path(config.site_dir) / page.relative_to(docs))
 
 
 def write_games(folder: Path) -> None:
-    """Write the pages that play into a folder of the site.
+    """Write the pages that play into a folder of the site, in place of `docs/play.md`.
 
-    `docs/play.md` stays where they are missing: it says how to get them.
+    That page stays where the games are not built for browsers: it says how to get them.
     """
-    if importlib.util.find_spec("sparring.web.play_site") is None:
+    if importlib.util.find_spec("sparring.web.site") is None:
         log.info("play/ has no games: this version writes no pages to play on")
         return
-    log.info("play/ has no games: build them with `make web`")
+    from sparring.errors import SparringError
+    from sparring.store.champions import champion_games
+    from sparring.web.description import wasm_file
+
+    try:
+        for game in champion_games():
+            wasm_file(game)
+    except SparringError as missing:
+        log.info(f"play/ has no games: {missing}")
+        return
+    shutil.rmtree(folder)
+    importlib.import_module("sparring.web.site").write_site(folder)
 
 
 def linked_files(uri: str, text: str) -> list[Path]:
