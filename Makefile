@@ -7,10 +7,11 @@ JOBS ?= $(shell nproc 2>/dev/null || sysctl -n hw.ncpu)
 SOURCES := $(shell find csrc src/sparring -name '*.hpp' -o -name '*.cuh' -o -name '*.cpp' -o -name '*.in')
 # Tests start dozens of programs, and each would compile sparring anew.
 unexport PYTHONDONTWRITEBYTECODE
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 NATIVE_CMAKE := $(BIN)/cmake -G Ninja -S . -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN))/ninja \
 	-DSPARRING_PYTHON=OFF -DSPARRING_NATIVE_TESTS=ON
 
-.PHONY: help install cluster web train test test-slow figures gpu lint format sanitize sanitize-python native-test wheel-smoke release clean
+.PHONY: help install cluster web train test test-slow figures gpu lint format docs docs-serve sanitize sanitize-python native-test wheel-smoke release clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -67,6 +68,13 @@ format: install  ## Format everything, write the stub anew
 	$(BIN)/oxfmt 'src/sparring/**/*.js' 'src/sparring/**/*.css' > /dev/null
 	$(BIN)/clang-format -i $(filter %.hpp %.cuh %.cpp,$(SOURCES))
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
+
+docs: install  ## Write the reference, build the site into build/site
+	$(BIN)/python scripts/reference.py
+	$(MKDOCS) build --strict
+
+docs-serve: install  ## The site at http://127.0.0.1:8000, built anew when a page changes
+	$(MKDOCS) serve --livereload --dev-addr 127.0.0.1:8000
 
 # Ninja finds make's jobs in MAKEFLAGS, cannot use them, and gives up.
 native-test: install  ## The native core without Python

@@ -12,12 +12,10 @@ import pytest
 
 import sparring
 from sparring import Rules
-from sparring.capabilities.page import page
 from sparring.capabilities.refusals import (
     Combination,
     FeatureRequest,
     check_network,
-    games_offering,
 )
 from sparring.capabilities.table import (
     ABILITIES,
@@ -63,12 +61,6 @@ def test_every_ability_that_is_needed_is_offered_by_somebody(part: str) -> None:
 
 def test_only_features_are_forbidden() -> None:
     assert {other for one in ALL.values() for other in one.forbids} <= set(ALL)
-
-
-def test_the_page_is_that_of_the_table() -> None:
-    docs = ROOT.parents[1] / "docs/reference/what-combines.md"
-    written = page({name: games_offering(name) for name in ABILITIES[GAME]})
-    assert docs.read_text() == written, "python -m sparring.capabilities.page > docs/..."
 
 
 def cases() -> Iterator[tuple[Rules, TrainConfig]]:

@@ -1,8 +1,8 @@
-"""Writes docs/reference/what-combines.md from the table: `python -m sparring.capabilities.page`."""
+"""The page of what combines: learners, networks, games and devices, from the table of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from sparring.capabilities.refusals import games_offering
 from sparring.capabilities.table import (
@@ -23,9 +23,9 @@ from sparring.capabilities.table import (
 
 HEAD = """# What combines
 
-This page is generated from `sparring/capabilities/table.py`, which also decides which combinations
-are errors and which devices and backends a run uses. `sparring train ... --dry-run` prints both for
-a command before it runs.
+Which learners, networks, games and devices work together. `sparring train ... --dry-run` says it
+for a command before it runs: what is refused, and which devices and backends the run would use.
+This page is written from `sparring/capabilities/table.py`, which decides both (`make docs`).
 
 Learners, networks, games, places (devices of games and network) and passes (code that computes
 networks) *offer* abilities. A requested feature *needs* some of them. If one is missing, the run
@@ -39,12 +39,12 @@ EVERYTHING = {**FEATURES, **NET_SETTINGS}
 """All features that can be requested, including settings of networks."""
 
 
-def page(games: Mapping[str, Sequence[str]]) -> str:
-    """Return the page. games: names by ability."""
-    return "\n".join([HEAD, *lines(games)])
+def combines_page() -> str:
+    """Return the page."""
+    return "\n".join([HEAD, *lines()])
 
 
-def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def lines() -> Iterator[str]:
     yield "## Learners\n"
     yield from offers(LEARNER, LEARNERS)
     yield "\n## Networks\n"
@@ -56,7 +56,7 @@ def lines(games: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield "\n## Games\n"
     yield from header(["feature", "needs", "games"])
     for name, ability in ABILITIES[GAME].items():
-        yield row([asked_by(GAME, name), ability.what, ", ".join(games[name]) or OWN])
+        yield row([asked_by(GAME, name), ability.what, ", ".join(games_offering(name)) or OWN])
     yield "\n## Places\n"
     yield "The first that offers all needed abilities is used.\n"
     yield from lacks(PLACE, PLACES)
@@ -102,7 +102,3 @@ def header(names: Iterable[str]) -> Iterator[str]:
 
 def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-if __name__ == "__main__":
-    print(page({name: games_offering(name) for name in ABILITIES[GAME]}), end="")
