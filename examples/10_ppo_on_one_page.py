@@ -1,6 +1,7 @@
-"""PPO by self-play on one page: sparring's games, plain torch, nothing else.
+"""10. PPO by self-play on one page: sparring's games, plain torch, nothing else.
 
-python examples/ppo_on_one_page.py --minutes 5 --seed 1 --csv curve.csv
+    python examples/10_ppo_on_one_page.py
+    python examples/10_ppo_on_one_page.py --minutes 5 --points 10 --games 2048 --csv curve.csv
 
 The shape is that of CleanRL's `ppo.py`: rollout, advantages, minibatches, in the order in which
 they run. A game with several seats asks for four things besides:
@@ -24,7 +25,7 @@ import argparse
 import csv
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -281,17 +282,20 @@ def train(given: argparse.Namespace, settings: Settings) -> Agent:
     return agent
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Read the command line and train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=5.0, help="time for playing and learning")
-    parser.add_argument("--updates", type=int, default=0, help="updates instead of minutes")
+    parser.add_argument("--minutes", type=float, default=0, help="time instead of updates")
+    parser.add_argument("--updates", type=int, default=0, help="25 if left out, and no time")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--points", type=int, default=10, help="lines of the curve")
-    parser.add_argument("--games", type=int, default=2048, help="for every point; 0: no matches")
+    parser.add_argument("--points", type=int, default=4, help="lines of the curve")
+    parser.add_argument("--games", type=int, default=512, help="for every point; 0: no matches")
     parser.add_argument("--csv", default="", help="file for the curve; left out: stdout")
-    train(parser.parse_args(), Settings())
+    given = parser.parse_args(arguments)
+    if not given.minutes:
+        given.updates = given.updates or 25
+    train(given, Settings())
 
 
 if __name__ == "__main__":
