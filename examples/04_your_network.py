@@ -5,6 +5,13 @@ comes along, after the same number of games, from the same seed.
 
     python examples/04_your_network.py
     sparring train connect_four --net.kind examples/04_your_network.py:BoardNet
+
+It takes about 20 s of processor time (README.md says where) and prints:
+
+    convolutions  22,824 parameters,  251 s for 49,988 decisions, 88.7% against random play
+
+on a machine that was far too busy, then the same of the perceptron, and the match of both, which were
+not measured there.
 """
 
 from __future__ import annotations

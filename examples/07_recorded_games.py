@@ -5,6 +5,19 @@ instead of random ones.
 
     python examples/07_recorded_games.py
     sparring replay games/connect_four-7.json      # step through one of the files
+
+It takes 42 s of processor time (README.md says where) and prints:
+
+    400 games; the first: 37 moves in 310 bytes, its end:
+    . O . X X . O
+    O X . O O . X
+    X O X O O X O
+    O O X X X O X
+    O X O O X X X
+    X O X O X O X
+
+    clone     against careful: 47.9% (44.7% to 51.0%)
+    self-play against careful: 8.2% (6.6% to 10.2%)
 """
 
 from __future__ import annotations
