@@ -6,12 +6,12 @@ comes along, after the same number of games, from the same seed.
     python examples/04_your_network.py
     sparring train connect_four --net.kind examples/04_your_network.py:BoardNet
 
-It takes about 20 s of processor time (README.md says where) and prints:
+It takes 15 s of processor time (README.md says where) and prints (seconds are those of a clock, and
+the machine was busy):
 
     convolutions  22,824 parameters,  251 s for 49,988 decisions, 88.7% against random play
-
-on a machine that was far too busy, then the same of the perceptron, and the match of both, which were
-not measured there.
+    perceptron    10,184 parameters,   24 s for 49,992 decisions, 87.9% against random play
+    convolutions against the perceptron: 52.4% (49.7% to 55.2%)
 """
 
 from __future__ import annotations
