@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import importlib
 import sys
 import time
 from functools import partial
@@ -21,12 +22,12 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
 
-import ppo_on_one_page as page
 import torch
 
 from sparring.training.planning.settings import merged, with_preset
 from sparring.training.planning.training import plan_training
 
+page = importlib.import_module("10_ppo_on_one_page")
 NAMES = ("minutes", "update", "decisions", "wins")
 
 

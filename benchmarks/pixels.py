@@ -1,4 +1,4 @@
-"""PPO from pixels in examples/breakout.py: what it learns, and its speed beside Stable-Baselines3.
+"""PPO from pixels in examples/more/breakout.py: what it learns, its speed beside Stable-Baselines3.
 
     python benchmarks/pixels.py speed --rounds 8 --out benchmarks/results/pixels-speed-MACHINE.json
     python benchmarks/pixels.py learn --seeds 0 1 2 --decisions 100000 --out ...
@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "more"))
 
 import breakout
 import numpy as np
@@ -33,7 +33,7 @@ from sparring.training.planning.settings import merged, with_preset
 from sparring.training.planning.training import plan_training
 
 ROOT = Path(__file__).resolve().parents[1]
-GAME = f"{ROOT / 'examples' / 'breakout.py'}:make_env"
+GAME = f"{ROOT / 'examples' / 'more' / 'breakout.py'}:make_env"
 GAMES, STEPS, MINIBATCH, EPOCHS, FRAMES = 8, 128, 256, 4, 4
 """Of `speed`, as Atari is usually trained."""
 LEARNING: dict[str, Any] = {"net": {"memory": "stack", "frames": 2}, "ppo": {"lr": 5e-4}}

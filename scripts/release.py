@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HOMES = {
     "pyproject.toml": r'^(version = ")([^"]+)(")$',
     "src/sparring/__init__.py": r'^(__version__ = ")([^"]+)(")$',
+    "CITATION.cff": r"^(version: )([^\n]+)()$",
 }
 """Where the version lives, and how it is written there."""
 

@@ -90,7 +90,7 @@ def test_the_site(tmp_path: Path) -> None:
     leads_somewhere(tmp_path, pages)
     for name in ("CONTRIBUTING", "CHANGELOG", "LICENSE"):
         assert f"files/{name}/index.html" in pages, name
-    assert "highlight" in texts["files/examples/breakout.py/index.html"]
+    assert "highlight" in texts["files/examples/more/breakout.py/index.html"]
     links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", (tmp_path / "llms.txt").read_text(), re.M)
     assert len(links) > 50
     assert all((tmp_path / link).is_file() for link in links)

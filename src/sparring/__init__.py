@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sparring.games import load_state as load_state
     from sparring.games import new_state as new_state
     from sparring.games.recorded import Replay as Replay
+    from sparring.league.arena import evaluate as evaluate
     from sparring.nets.policy import Policy as Policy
     from sparring.pools import LEARNER as LEARNER
     from sparring.pools import Batch as Batch
@@ -49,6 +50,7 @@ __all__ = [
     "State",
     "StateError",
     "check",
+    "evaluate",
     "game_names",
     "load",
     "load_state",
@@ -71,6 +73,7 @@ _MODULES = {
     "sparring.errors": ("ConfigError", "IllegalActionError", "SparringError", "StateError"),
     "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
     "sparring.games.recorded": ("Replay",),
+    "sparring.league.arena": ("evaluate",),
     "sparring.nets.policy": ("Policy",),
     "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool", "Start"),
     "sparring.proof.conformance": ("check",),

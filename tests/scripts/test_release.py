@@ -37,7 +37,8 @@ def git(folder: Path, *words: str) -> None:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """A committed tree with all that a release looks at."""
-    for file in ("scripts/release.py", "Makefile", "pyproject.toml", "src/sparring/__init__.py"):
+    versions = ("pyproject.toml", "src/sparring/__init__.py", "CITATION.cff")
+    for file in ("scripts/release.py", "Makefile", *versions):
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / file, tmp_path / file)
     (tmp_path / "csrc").mkdir()

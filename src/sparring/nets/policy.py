@@ -118,7 +118,7 @@ class Policy:
         """
         self.check_searchable()
         fixed = copy.copy(self)
-        fixed.budget = budget if isinstance(budget, Budget) else Budget.parse(str(budget))
+        fixed.budget = as_budget(budget)
         check_budget(self.rules, fixed.budget)
         fixed.name = f"{self.name}@{fixed.budget}"
         return fixed
@@ -162,17 +162,22 @@ class Policy:
         return alone
 
     def search(
-        self, rules: Rules | None = None, *, budget: Budget | None = None, **options: Any
+        self,
+        rules: Rules | None = None,
+        *,
+        budget: Budget | str | int | None = None,
+        **options: Any,
     ) -> Search:
         """Return a search whose leaves this policy's network evaluates.
 
         rules: of the roots, if their flags differ from those of the training.
+        budget: simulations (64), or text as behind a name: "64", "2s", "800/puct".
         options: of `Search`: trees, threads, seed, noise, config. Left out, the discount is that
             of the training.
         """
         self.check_searchable()
         squash = self.net.config.squash
-        budget = budget or self.budget or Budget(DEFAULT_SIMULATIONS)
+        budget = as_budget(budget if budget is not None else self.budget or DEFAULT_SIMULATIONS)
         evaluate = evaluator_of(self, options.get("threads", 1))
         rules = rules or self.rules
         options = {"config": config_of(self), **options}
@@ -433,6 +438,10 @@ class Policy:
                 "choose one; leave out rows without a seat to act"
             )
         return np.ascontiguousarray(mask)
+
+
+def as_budget(given: Budget | str | int) -> Budget:
+    return given if isinstance(given, Budget) else Budget.parse(str(given))
 
 
 def is_state(obs: Any) -> bool:

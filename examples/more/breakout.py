@@ -1,6 +1,6 @@
 """Breakout from pixels, as an environment of your own: 42 x 42 gray pixels, three actions.
 
-    sparring train examples/breakout.py:make_env --net.memory stack --minutes 5
+    sparring train examples/more/breakout.py:make_env --net.memory stack --minutes 5
     sparring play latest
 
 A ball falls from a random place; a paddle that misses it ends the game, and each brick pays 1. One

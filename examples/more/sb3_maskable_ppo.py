@@ -1,7 +1,7 @@
 """sb3-contrib's MaskablePPO on a pool of games, then an evaluation in seats drawn anew.
 
 pip install "sparring[sb3]"
-python examples/sb3_maskable_ppo.py --steps 200000
+python examples/more/sb3_maskable_ppo.py --steps 200000
 """
 
 from __future__ import annotations

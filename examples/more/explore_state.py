@@ -1,6 +1,6 @@
 """A single game: observe, ask a bot, try a move on a copy, save and load.
 
-python examples/explore_state.py
+python examples/more/explore_state.py
 """
 
 from __future__ import annotations
