@@ -6,8 +6,6 @@ editor and wherever the repository is shown. The site has a page with a copy of 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import logging
 import posixpath
 import re
@@ -18,6 +16,11 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+
+from sparring.errors import SparringError
+from sparring.store.champions import champion_games
+from sparring.web.description import wasm_file
+from sparring.web.site import write_site
 
 sys.path.insert(0, str(Path(__file__).parent))
 from llms import first_sentence
@@ -34,6 +37,8 @@ LANGUAGES = {".hpp": "cpp", ".cuh": "cpp", ".md": "", ".txt": "text", "": "text"
 """Languages of code whose name is not the file's suffix; a Markdown file becomes a page."""
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.M | re.S)
 LINK = re.compile(r"(\[[^\]]*\]\()([^)\s:#]+)((?:#[^)\s]*)?\))")
+UP = '<!doctype html><title>Play</title><meta http-equiv="refresh" content="0; url=../">\n'
+"""A page that leads to the one above it."""
 log = logging.getLogger("mkdocs.hooks.site")
 
 
@@ -88,23 +93,20 @@ def on_post_build(config: MkDocsConfig) -> None:
 def write_games(folder: Path) -> None:
     """Write the pages that play into a folder of the site, in place of `docs/play.md`.
 
-    That page stays where the games are not built for browsers: it says how to get them.
+    That page stays where the games are not built for browsers: it says how to get them, and the
+    addresses of games lead to it.
     """
-    if importlib.util.find_spec("sparring.web.site") is None:
-        log.info("play/ has no games: this version writes no pages to play on")
-        return
-    from sparring.errors import SparringError
-    from sparring.store.champions import champion_games
-    from sparring.web.description import wasm_file
-
     try:
         for game in champion_games():
             wasm_file(game)
     except SparringError as missing:
         log.info(f"play/ has no games: {missing}")
+        for game in champion_games():
+            (folder / game).mkdir()
+            (folder / game / "index.html").write_text(UP)
         return
     shutil.rmtree(folder)
-    importlib.import_module("sparring.web.site").write_site(folder)
+    write_site(folder)
 
 
 def linked_files(uri: str, text: str) -> list[Path]:
