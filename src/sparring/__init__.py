@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sparring.pools import Pool as Pool
     from sparring.pools import Start as Start
     from sparring.proof.conformance import check as check
+    from sparring.pygames import Game as Game
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
     from sparring.training.several import Agents as Agents
@@ -38,6 +39,7 @@ __all__ = [
     "Agents",
     "Batch",
     "ConfigError",
+    "Game",
     "IllegalActionError",
     "Lineup",
     "Policy",
@@ -72,6 +74,7 @@ _MODULES = {
     "sparring.games": ("Rules", "State", "game_names", "load_state", "new_state"),
     "sparring.games.recorded": ("Replay",),
     "sparring.nets.policy": ("Policy",),
+    "sparring.pygames": ("Game",),
     "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool", "Start"),
     "sparring.proof.conformance": ("check",),
     "sparring.store.policies": ("load",),
