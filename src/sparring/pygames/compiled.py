@@ -211,6 +211,7 @@ class Compiled:
             str(declared.flags_dtype),
             declared.actions,
             list(declared.bots),
+            [(f.__module__, f.__code__.co_filename) for f in functions],
             (numba.__version__, llvmlite.__version__, np.__version__, sys.version, cpu),
             Path(__file__).read_text(),
             Path(draws.__file__).read_text(),
