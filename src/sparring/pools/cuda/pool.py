@@ -25,7 +25,7 @@ from sparring.pools.cuda.memory import make_memories
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import put_body
-from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
+from sparring.pools.limits import bytes_per_game, check_memory, check_native, memory_entry
 from sparring.pools.lineups import Lineup, Mixes, PlayerId
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
@@ -92,6 +92,7 @@ class CudaPool(CountsOnDevice):
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
         check_games(num_games, len(self.seeds), per_warp)
+        check_native(self.rules)
         check_memory(memory)
         self.records = records and check_goals(self.rules)
         check_memory_budget(
