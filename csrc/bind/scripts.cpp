@@ -185,12 +185,6 @@ void bind_scripts(nb::module_& m) {
   nb::register_exception_translator(&translate_script_error);
   m.def("register_script", &register_script, "given"_a, "functions"_a);
   m.def("take_script_failure", &take_failure, "script"_a);
-  m.def(
-      "set_script_functions",
-      [](int id, const std::vector<u64>& functions) {
-        take_functions(script_called(id).script, functions);
-      },
-      "script"_a, "functions"_a);
   m.def("script_sizes", &sizes);
 }
 

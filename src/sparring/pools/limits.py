@@ -72,9 +72,10 @@ def lengths_by_lot(rules: Rules, most: int) -> npt.NDArray[np.intp]:
     return lengths
 
 
-def check_native(rules: Rules) -> None:
-    """Refuse rules in Python, where only native ones can run."""
+def check_native(rules: Rules) -> Rules:
+    """Refuse rules in Python, where only native ones can run; return others."""
     if is_registered(rules.name):
         raise ConfigError(
             f"{rules.name} has rules in Python, which run on CPU threads: --device cpu"
         )
+    return rules

@@ -86,13 +86,12 @@ class CudaPool(CountsOnDevice):
             in global memory, which is slower.
         per_warp: games per warp, up to 32; None: the default of the game's header.
         """
-        self.rules = rules_for(game, config)
+        self.rules = check_native(rules_for(game, config))
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
         self.seeds = tuple(seeds) or (seed,)
         check_games(num_games, len(self.seeds), per_warp)
-        check_native(self.rules)
         check_memory(memory)
         self.records = records and check_goals(self.rules)
         check_memory_budget(
