@@ -168,6 +168,7 @@ void bind_pool(nb::module_& m);
 void bind_replay(nb::module_& m);
 void bind_replay_steps(nb::module_& m);
 void bind_shogi(nb::module_& m);
+void bind_scripts(nb::module_& m);
 void bind_search(nb::module_& m);
 void bind_state(nb::module_& m);
 void bind_transitions(nb::module_& m);
@@ -185,6 +186,7 @@ NB_MODULE(_native, m) {
     }
   });
   sparring::bind_rules(m);
+  sparring::bind_scripts(m);
   sparring::bind_search(m);
   sparring::bind_state(m);
   sparring::bind_exact(m);

@@ -55,6 +55,10 @@ inline const char* type_name(Type type) {
       return "int32";
     case Type::kU64:
       return "uint64";
+    case Type::kI64:
+      return "int64";
+    case Type::kF64:
+      return "float64";
     default:
       return "float32";
   }

@@ -107,7 +107,7 @@ SPARRING_FN inline Result result_into(f32* reward, const Setting<G>& setting,
                                       const i16* player = nullptr, Counting counting = {}) {
   Result result{.reward = reward,
                 .weight = setting.weight,
-                .roles = G::kRoles,
+                .roles = counts_of<G>(setting.config).roles,
                 .active_parts = setting.active_parts};
   if constexpr (kCounterCount<G> > 0) {
     result.recorder.counts = counting.sums;
@@ -369,7 +369,7 @@ SPARRING_FN inline bool begin_episode(Env<G>& env, const Setting<G>& setting, u3
 // Moves the rewards that were earned before the episode's first policy row into `reward`.
 template <class G>
 SPARRING_FN inline void take_pending_rewards(Env<G>& env, const Setting<G>& setting, f32* reward) {
-  SPARRING_FOR (int i = 0; i < setting.shape.seats * G::kRoles; ++i) {
+  SPARRING_FOR (int i = 0; i < setting.shape.seats * counts_of<G>(setting.config).roles; ++i) {
     reward[i] = env.pending_reward[i];
     env.pending_reward[i] = 0;
   }

@@ -153,6 +153,24 @@ template <class G>
   requires requires { G::kEnds; }
 inline constexpr int kEndCount<G> = static_cast<int>(sizeof(G::kEnds) / sizeof(G::kEnds[0]));
 
+template <class G>
+inline constexpr int kBotCount = 0;
+template <class G>
+  requires requires { G::kBots; }
+inline constexpr int kBotCount<G> = static_cast<int>(sizeof(G::kBots) / sizeof(G::kBots[0]));
+
+// How many of them are in use. Rules that are loaded at run time use fewer than their type has.
+struct Counts {
+  int roles, parts, ends, counters, bots;
+};
+template <class G>
+SPARRING_FN constexpr Counts counts_of(const typename G::Config& config) {
+  if constexpr (requires { G::counts(config); })
+    return G::counts(config);
+  else
+    return {G::kRoles, kPartCount<G>, kEndCount<G>, kCounterCount<G>, kBotCount<G>};
+}
+
 // Calls `call` with the extra state if the game has one, else without arguments.
 template <class G, class Byte, class Call>
 SPARRING_FN inline auto with_extra(Byte* extra, Call call) {

@@ -6,7 +6,7 @@
 
 namespace sparring {
 
-enum class Type : u8 { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kF32 };
+enum class Type : u8 { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kF32, kI64, kF64 };
 
 SPARRING_FN constexpr int size_of(Type type) {
   switch (type) {
@@ -17,6 +17,8 @@ SPARRING_FN constexpr int size_of(Type type) {
     case Type::kI16:
       return 2;
     case Type::kU64:
+    case Type::kI64:
+    case Type::kF64:
       return 8;
     default:
       return 4;

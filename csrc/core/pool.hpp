@@ -52,7 +52,8 @@ class Pool final : public AnyPool {
   using Action = typename G::Action;
 
   Pool(const Config& config, const PoolOptions& options)
-      : AnyPool(options, G::shape(config), G::kRows, G::kRoles, box_size(), kCounterCount<G>),
+      : AnyPool(options, G::shape(config), G::kRows, counts_of<G>(config).roles, box_size(),
+                counts_of<G>(config).counters),
         state_(*this, config),
         legal_(counted<Legal<G>>(options.games * G::kRows)),
         actions_(counted<Action>(options.games * G::kRows)),
@@ -134,23 +135,24 @@ class Pool final : public AnyPool {
   }
 
   u64 digest() const override {
-    constexpr int kSigned = kSignedRolesOf<G>;
+    const int kept = min(kSignedRolesOf<G>, roles());
     u64 sum = 0;
     for (i64 game = 0; game < games(); ++game) {
       Digest digest(state_.global(game));
       const i64 row = game * G::kRows;
       digest.bytes(&seat[row], G::kRows);
-      i8 roles[G::kRows];
-      for (int r = 0; r < G::kRows; ++r) roles[r] = min<i8>(role[row + r], kSigned - 1);
-      digest.bytes(roles, G::kRows);
+      i8 shown[G::kRows];
+      for (int r = 0; r < G::kRows; ++r)
+        shown[r] = min<i8>(role[row + r], static_cast<i8>(kept - 1));
+      digest.bytes(shown, G::kRows);
       digest.bytes(&legal_[row], i64{sizeof(Legal<G>)} * G::kRows);
       if (obs.size()) digest.bytes(&obs[row * row_bytes()], row_bytes() * G::kRows);
-      const i64 first_reward = game * shape().seats * G::kRoles;
-      f32 rewards[G::kMaxSeats * kSigned];
+      const int each = roles();
+      const i64 first_reward = game * shape().seats * each;
+      f32 rewards[G::kMaxSeats * kSignedRolesOf<G>];
       for (int s = 0; s < shape().seats; ++s)
-        for (int r = 0; r < kSigned; ++r)
-          rewards[s * kSigned + r] = reward[first_reward + s * G::kRoles + r];
-      digest.bytes(rewards, i64{shape().seats} * kSigned * i64{sizeof(f32)});
+        for (int r = 0; r < kept; ++r) rewards[s * kept + r] = reward[first_reward + s * each + r];
+      digest.bytes(rewards, i64{shape().seats} * kept * i64{sizeof(f32)});
       digest.bytes(&terminated[game], 1);
       digest.bytes(&truncated[game], 1);
       sum += digest.value();  // a sum, so that any split of the games gives the same
@@ -336,8 +338,13 @@ class Pool final : public AnyPool {
   // With one group the calling thread works too.
   void wait(int group) { thread_pool_.wait(*jobs_[size_t(group)], options().groups == 1); }
 
-  // Throws if a game is stuck; a reset or loading another state clears it.
+  // Throws if rules failed or a game is stuck; a reset or loading another state clears it.
   void check_not_stuck(int group) const {
+    if constexpr (requires { G::check_failure(state_.config()); }) {
+      if (G::failed(state_.config()))
+        for (const auto& job : jobs_) job->stuck = job->from;
+      G::check_failure(state_.config());
+    }
     const i64 game = jobs_[size_t(group)]->stuck;
     if (game >= 0)
       throw stuck_error<G>(state_.config(), state_.global(game), state_.setting->skip_forced);
@@ -349,7 +356,7 @@ class Pool final : public AnyPool {
 
   // False: the game is stuck.
   bool step_game(i64 game, Counting counting) {
-    const i64 row = game * G::kRows, rewards_each = i64{shape().seats} * G::kRoles;
+    const i64 row = game * G::kRows, rewards_each = i64{shape().seats} * roles();
     const Result result = apply_actions(
         state_.envs[game], *state_.setting, state_.global(game), state_.extra_of(game),
         &legal_[row], &actions_[row], &reward[game * rewards_each], &skipped[game * shape().seats],

@@ -206,7 +206,8 @@ class PoolState final : public AnyPoolState {
   }
 
   std::vector<f32> weights() const override {
-    return {std::begin(setting->weight), std::end(setting->weight)};
+    const Counts counts = counts_of<G>(config());
+    return {setting->weight, setting->weight + counts.parts * counts.roles};
   }
 
   const std::unique_ptr<SettingStorage<G>> setting;

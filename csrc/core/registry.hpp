@@ -66,7 +66,7 @@ inline std::vector<std::unique_ptr<AnyGame>>& registered_games() {
 }
 
 template <Game G>
-class Registered final : public AnyGame {
+class Registered : public AnyGame {
  public:
   using Config = typename G::Config;
 

@@ -43,14 +43,16 @@ RejectedAction rejected_action(i64 game, i64 row, int seat, const Legal<G>& lega
 // Sets the reward weights [parts][roles]; any other number of them is an error.
 template <class G>
 void set_weights(Setting<G>& setting, const std::vector<f32>& weights) {
-  constexpr size_t needed = size_t{kPartCount<G>} * G::kRoles;
+  const Counts counts = counts_of<G>(setting.config);
+  const size_t roles = static_cast<size_t>(counts.roles);
+  const size_t needed = static_cast<size_t>(counts.parts) * roles;
   if (weights.size() != needed)
     raise(ConfigError(std::to_string(weights.size()) + " reward weights; there are " +
                       std::to_string(needed) + ", one for each part and role"));
   setting.active_parts = 0;
   for (size_t i = 0; i < needed; ++i) {
     setting.weight[i] = weights[i];
-    if (weights[i] != 0) setting.active_parts |= 1u << (i / G::kRoles);
+    if (weights[i] != 0) setting.active_parts |= 1u << (i / roles);
   }
 }
 

@@ -79,6 +79,12 @@ class Rng {
   SPARRING_FN f32 uniform() { return static_cast<f32>(next() >> 8) * (1.0f / 16777216.0f); }
 
   SPARRING_FN u32 drawn() const { return drawn_; }
+  // The same stream after so many draws.
+  SPARRING_FN Rng at(u32 draws) const {
+    Rng other = *this;
+    other.drawn_ = draws;
+    return other;
+  }
 
  private:
   // Indexed by a variable, the words and with them the whole Rng would be in memory on a GPU

@@ -70,8 +70,9 @@ class State final : public AnyState {
     setting_->mix = setting_->mix_storage;
     extra_.resize(static_cast<size_t>(extra_bytes<G>(config)));
     std::memset(static_cast<void*>(&saved_), 0, sizeof saved_);
-    if (!begin_episode(saved_.env, *setting_, game_, extra_.data(), saved_.legal))
-      raise(stuck_error<G>(config, game_, skip_forced));
+    const bool begun = begin_episode(saved_.env, *setting_, game_, extra_.data(), saved_.legal);
+    check_failure();
+    if (!begun) raise(stuck_error<G>(config, game_, skip_forced));
   }
 
   std::unique_ptr<AnyState> clone() const override { return std::make_unique<State>(*this); }
@@ -98,18 +99,25 @@ class State final : public AnyState {
     saved_.truncated = result.truncated;
     saved_.reason = result.reason;
     if (over()) clear_legal(saved_);
+    check_failure();
     if (result.stuck) raise(stuck_error<G>(setting_->config, game_, setting_->skip_forced));
     return {};
   }
 
   void observe(int at, u8* out) const override {
     call_observe(saved_.env.game, setting_->config, at, out, extra_.data());
+    check_failure();
   }
 
-  f32 score(int at) const override { return saved_.env.game.score(setting_->config, at); }
+  f32 score(int at) const override {
+    const f32 points = saved_.env.game.score(setting_->config, at);
+    check_failure();
+    return points;
+  }
 
   std::vector<f32> rewards() const override {
-    return {saved_.reward, saved_.reward + setting_->shape.seats * G::kRoles};
+    return {saved_.reward,
+            saved_.reward + setting_->shape.seats * counts_of<G>(setting_->config).roles};
   }
   std::vector<u16> skipped() const override {
     return {saved_.skipped, saved_.skipped + setting_->shape.seats};
@@ -158,6 +166,7 @@ class State final : public AnyState {
         bot_action(saved_.env, *setting_, row, bot == 0 ? kRandomBot : bot_player(bot - 1),
                    saved_.legal[row], rng, extra_.data());
     saved_.env.bot_draws = rng.drawn();
+    check_failure();
     if constexpr (kDiscrete<G>)
       return {static_cast<f32>(action)};
     else
@@ -165,12 +174,15 @@ class State final : public AnyState {
   }
 
   bool resample_hidden(int at, u64 seed, const f32* belief) override {
+    if constexpr (requires { G::hides(setting_->config); })
+      if (!G::hides(setting_->config)) return false;
     if constexpr (kResamples<G>) {
       Rng rng(seed, game_, saved_.env.episode, Stream::kChance);
       sparring::resample_hidden(saved_.env.game, setting_->config, at, rng, belief);
       for (int row = 0; row < G::kRows; ++row)  // the legal actions of another seat may change
         if (seat(row) >= 0)
           call_legal(saved_.env.game, setting_->config, row, saved_.legal[row], extra_.data());
+      check_failure();
       return true;
     } else {
       return false;
@@ -221,6 +233,12 @@ class State final : public AnyState {
   }
 
  private:
+  // Throws if rules that are loaded at run time have failed.
+  void check_failure() const {
+    if constexpr (requires { G::check_failure(setting_->config); })
+      G::check_failure(setting_->config);
+  }
+
   // The saved part of a state.
   struct Saved {
     Env<G> env;
@@ -244,11 +262,13 @@ class State final : public AnyState {
         saved;
     if (terminated > 1 || truncated > 1 || terminated + truncated > 1)
       return "terminated and truncated contradict each other";
-    if (reason >= kEndCount<G>) return "the reason of the end does not exist";
+    if (reason >= counts_of<G>(setting_->config).ends)
+      return "the reason of the end does not exist";
     if (!all_finite(reward)) return "a reward is not finite";
     const bool ended = terminated || truncated;
-    if (std::string wrong = check_env(env, setting_->config, extra.data(), ended); !wrong.empty())
-      return wrong;
+    std::string wrong = check_env(env, setting_->config, extra.data(), ended);
+    check_failure();
+    if (!wrong.empty()) return wrong;
     if (ended) return {};
     Legal<G> expected[G::kRows];
     find_turn(env, *setting_, extra.data(), expected);

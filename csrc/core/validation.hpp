@@ -38,7 +38,8 @@ const char* check_rows(const G& game, const typename G::Config& config, const u8
     if (seat < 0) continue;
     any_to_move = true;
     if (seat >= shape.seats) return "the seat to move does not exist";
-    if (game.role(row) < 0 || game.role(row) >= G::kRoles) return "the role does not exist";
+    if (game.role(row) < 0 || game.role(row) >= counts_of<G>(config).roles)
+      return "the role does not exist";
     if constexpr (kDiscrete<G>) {
       Legal<G> legal = Legal<G>::none();
       call_legal(game, config, row, legal, extra);
@@ -79,12 +80,6 @@ bool all_finite(const T (&values)[N]) {
   return true;
 }
 
-template <class G>
-inline constexpr int kBotCount = 0;
-template <class G>
-  requires requires { G::kBots; }
-inline constexpr int kBotCount<G> = static_cast<int>(sizeof(G::kBots) / sizeof(G::kBots[0]));
-
 // Returns the error of an Env, "" if it is valid. The structured binding names every field, so that
 // a new field does not compile until it is handled here.
 template <Game G>
@@ -99,7 +94,7 @@ std::string check_env(const Env<G>& env, const typename G::Config& config, const
     const int id = player[seat];
     if (seat >= seats) {
       if (id != kNoPlayer) return "a seat that is not in use has a player";
-    } else if (id == kNoPlayer || bot_of(id) >= kBotCount<G>) {
+    } else if (id == kNoPlayer || bot_of(id) >= counts_of<G>(config).bots) {
       return "a seat is held by nobody who can play";
     }
     counted += id >= 0;

@@ -145,7 +145,7 @@ struct Player {
     u16 skipped[G::kMaxSeats]{};
     const Result result =
         apply_actions(at.env, setting, root.game, extra, at.legal, actions, reward, skipped);
-    at.total += at.weight * reward[root.seat * G::kRoles + at.role];
+    at.total += at.weight * reward[root.seat * counts_of<G>(setting.config).roles + at.role];
     for (int i = 0; i < skipped[root.seat]; ++i) at.weight *= options.gamma;
     at.asks = Asks::kActions;
     if (result.terminated) return end(0);

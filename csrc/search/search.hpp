@@ -93,6 +93,8 @@ class Search final : public ThreadedSearch {
 
   void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen,
                f32* numbers) const override {
+    if constexpr (requires { G::check_failure(setting_.config); })
+      G::check_failure(setting_.config);
     std::vector<f32> improved(static_cast<size_t>(view_.options.root_width));
     for (i64 t = 0; t < roots; ++t) {
       const Tree<G> at = tree(t);

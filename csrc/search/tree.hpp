@@ -502,8 +502,9 @@ struct Tree {
     }
     f32 reward[G::kMaxSeats * G::kRoles]{};
     const Result result = play(leaf, leaf_extra, actions, reward);
+    const int roles = counts_of<G>(setting().config).roles;
     SPARRING_UNROLL (int seat = 0; seat < G::kMaxSeats; ++seat)
-      n.reward[seat] = reward[seat * G::kRoles + role];
+      n.reward[seat] = reward[seat * roles + role];
     return result;
   }
 

@@ -81,6 +81,8 @@ class WorldsSearch final : public ThreadedSearch {
 
   // An action of the improved policy is its mode, or drawn by Gumbel noise.
   void results(f32* policy, i32* visits, f32* q, f32* value, i32* chosen, f32*) const override {
+    if constexpr (requires { G::check_failure(setting_.config); })
+      G::check_failure(setting_.config);
     for (i64 t = 0; t < roots; ++t) {
       const WorldRoot<G>& root = root_[t];
       const Step step = improved(t);

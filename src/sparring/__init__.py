@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from sparring.pools import Pool as Pool
     from sparring.pools import Start as Start
     from sparring.proof.conformance import check as check
+    from sparring.pygames import Game as Game
     from sparring.store.policies import load_policy as load
     from sparring.training.agent import Agent as Agent
     from sparring.training.several import Agents as Agents
@@ -39,6 +40,7 @@ __all__ = [
     "Agents",
     "Batch",
     "ConfigError",
+    "Game",
     "IllegalActionError",
     "Lineup",
     "Policy",
@@ -75,6 +77,7 @@ _MODULES = {
     "sparring.games.recorded": ("Replay",),
     "sparring.league.arena": ("evaluate",),
     "sparring.nets.policy": ("Policy",),
+    "sparring.pygames": ("Game",),
     "sparring.pools": ("LEARNER", "Batch", "Lineup", "Pool", "Start"),
     "sparring.proof.conformance": ("check",),
     "sparring.store.policies": ("load",),

@@ -32,6 +32,10 @@ class VectorError(ConfigError):
     """A factory makes a vector of environments where single ones are needed."""
 
 
+class RulesError(ConfigError):
+    """Rules in Python that are declared wrong, cannot be compiled, or failed in a game."""
+
+
 class EnvError(SparringError):
     """A custom environment failed. What was learned before can still be saved."""
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 from rich.text import Text
 
 from sparring.commands.shared.printing import ProgressBar, make_console, print_json
 from sparring.config.commands import CheckConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory, read_keywords
+from sparring.factories import read_keywords
 from sparring.games.flags import changed_flags, read_rules
-from sparring.proof.conformance import PROPERTIES, ConformanceReport, check
+from sparring.proof.conformance import ConformanceReport, check, stages_of
 from sparring.proof.contract import EnvReport, check_env
 from sparring.proof.contract.findings import NOTE, OK, UNSURE, WRONG, Location
+from sparring.pygames.registry import is_env, is_python_game
 
 FAILED = 3
 SECONDS, STEPS = 30.0, 10_000
@@ -29,7 +31,7 @@ VERDICTS = {
 
 def run(config: CheckConfig) -> int:
     """Check a game or an environment; 3 if a property does not hold."""
-    return run_on_env(config) if is_factory(config.game) else run_on_game(config)
+    return run_on_env(config) if is_env(config.game) else run_on_game(config)
 
 
 def run_on_game(config: CheckConfig) -> int:
@@ -39,14 +41,17 @@ def run_on_game(config: CheckConfig) -> int:
                 f"--{name} is for custom environments (module:factory); {config.game} is "
                 "checked by --games"
             )
-    rules = read_rules(config.game, config.set)
-    with ProgressBar(f"checking {rules.name}", len(PROPERTIES)) as steps:
-        report = check(rules, games=config.games, seed=config.seed, progress=steps.next)
+    in_python = is_python_game(config.game)
+    flags = read_keywords(config.set) if in_python else {}
+    rules = config.game if in_python else read_rules(config.game, config.set)
+    with ProgressBar(f"checking {config.game}", stages_of(config.game)) as steps:
+        options: dict[str, Any] = {"games": config.games, "seed": config.seed}
+        report = check(rules, config=flags, progress=steps.next, **options)
     if config.json:
         print_json(
             {
                 "game": report.game,
-                "flags": changed_flags(rules),
+                "flags": flags if isinstance(rules, str) else changed_flags(rules),
                 "passed": report.passed,
                 "findings": [asdict(finding) for finding in report.findings],
             }

@@ -21,7 +21,6 @@ from sparring.commands.shared.ratings import (
 from sparring.config.commands import LadderConfig
 from sparring.errors import ConfigError, SparringError, printable, suggestion
 from sparring.extras import set_threads
-from sparring.factories import is_factory
 from sparring.games.flags import changed_flags, flags_as_options, read_rules
 from sparring.games.rules import Rules
 from sparring.league.arena import whole_rounds
@@ -41,6 +40,7 @@ from sparring.league.outcomes import KeptPairing
 from sparring.league.round_robin import RoundRobinResult, RoundRobinSettings
 from sparring.machine import check_threads
 from sparring.output_files import check_file
+from sparring.pygames.registry import is_env
 from sparring.store.champions import champion_games, champion_rules
 from sparring.store.folders import CHECKPOINTS
 from sparring.store.lookup import find_player
@@ -106,7 +106,7 @@ def check_together(config: LadderConfig) -> None:
 
 
 def game_of(config: LadderConfig) -> Rules:
-    if is_factory(config.game):
+    if is_env(config.game):
         raise ConfigError(
             f"{config.game} is a custom environment, which has no ladder; sparring arena rates "
             "players in it"

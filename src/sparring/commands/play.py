@@ -27,6 +27,7 @@ from sparring.nets.levels import LEVELS
 from sparring.nets.stateful_player import Memories, StatefulPlayer
 from sparring.output_files import check_file
 from sparring.pools.custom.cache import is_custom
+from sparring.pygames.registry import is_python_game
 from sparring.store.champions import CHAMPION, champion_games
 from sparring.store.lookup import find_bot, locate, split_style, unknown_name_error
 
@@ -93,7 +94,7 @@ def instead(game: str, watched: str) -> str:
 
 
 def read_game(config: PlayConfig) -> tuple[Player | None, Rules]:
-    if config.game in game_names():
+    if config.game in game_names() or is_python_game(config.game):
         return None, read_rules(config.game, config.set)
     if locate(split_style(config.game)[0]) is not None:
         return load_with_flags(config.game, config.set)

@@ -20,6 +20,7 @@ from sparring.games.mirror import Mirror
 from sparring.games.packing import pack_rows
 from sparring.games.sources import not_built_hint
 from sparring.games.stats import Stat
+from sparring.pygames.registry import SUFFIX, registered_name
 
 UNIVERSAL_FLAGS = {"skip_forced": "play on when only one action is legal"}
 """Flags of every game."""
@@ -114,6 +115,8 @@ class Rules:
 
     def __init__(self, name: str, config: Mapping[str, Any] | None = None) -> None:
         check_type("game", name, str, "name of a game")
+        if name not in _native.game_names():
+            name = registered_name(name)
         if name not in _native.game_names():
             if why := not_built_hint(name):
                 raise ConfigError(why)
@@ -358,7 +361,11 @@ def make_field(row: Any) -> Field:
 
 def game_names() -> list[str]:
     """Return the playable games, without those of tests."""
-    return [name for name in _native.game_names() if name not in TEST_GAMES]
+    return [
+        name
+        for name in _native.game_names()
+        if name not in TEST_GAMES and not name.endswith(SUFFIX)
+    ]
 
 
 def describe_illegal_action(rules: Rules, refused: tuple[Any, ...]) -> str:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from sparring.errors import IllegalActionError
+from sparring.errors import IllegalActionError, RulesError
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, rules_for
-from sparring.games.state import State, load_state, new_state
+from sparring.games.state import load_state, new_state
 from sparring.pools.native import Pool
+from sparring.proof.python_rules import PROPERTIES as PYTHON_PROPERTIES
+from sparring.proof.python_rules import PythonRules, has_python_rules
+from sparring.proof.random_games import Broken, random_action, random_game, require
 
 LARGEST_FEATURE = 100.0
 """Observation values above this lack a divisor."""
@@ -46,10 +50,6 @@ class ConformanceReport:
         return "\n".join([f"{self.game}: {'passed' if self.passed else 'FAILED'}", *lines])
 
 
-class Broken(Exception):  # noqa: N818
-    """A property does not hold."""
-
-
 def check(
     game: str | Rules,
     *,
@@ -59,48 +59,32 @@ def check(
     progress: Callable[[str], None] | None = None,
 ) -> ConformanceReport:
     """Play a game in every way and compare the results."""
-    rules = rules_for(game, config)
-    report = ConformanceReport(rules.name)
-    for name, run in PROPERTIES.items():
+    report = ConformanceReport(game if isinstance(game, str) else game.name)
+
+    def test(name: str, run: Callable[[], str]) -> bool:
         if progress:
             progress(name)
         try:
-            report.findings.append(PropertyFinding(name, True, run(rules, games, seed)))
-        except Broken as broken:
+            report.findings.append(PropertyFinding(name, True, run()))
+        except (Broken, RulesError) as broken:
             report.findings.append(PropertyFinding(name, False, str(broken)))
+        return report.findings[-1].passed
+
+    if has_python_rules(report.game):
+        steps = PythonRules(game, config, games, seed)
+        if not all(test(name, run) for name, run in steps.properties.items()):
+            return report
+    rules = rules_for(game, config)
+    report.game = rules.name
+    for name, run in PROPERTIES.items():
+        test(name, partial(run, rules, games, seed))
     return report
-
-
-def require(holds: bool, detail: str) -> None:
-    """Raise `Broken` unless the property holds."""
-    if not holds:
-        raise Broken(detail)
-
-
-def random_action(state: State, rng: np.random.Generator) -> Any:
-    """Draw a legal action for every row."""
-    rows = range(state.rules.rows)
-    if state.rules.box:
-        return rng.uniform(-1, 1, (state.rules.rows, state.rules.box)).astype(np.float32)
-    chosen = [int(rng.choice(state.legal(row))) if state.legal(row) else 0 for row in rows]
-    return chosen if state.rules.rows > 1 else chosen[0]
-
-
-def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
-    """Play a game at random; return every position before its action, the last with None."""
-    rng = np.random.default_rng(seed)
-    state = new_state(rules, seed=seed)
-    steps: list[tuple[State, Any]] = []
-    while not state.over:
-        action = random_action(state, rng)
-        steps.append((state.clone(), action))
-        state.apply(action)
-        require(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
-    return [*steps, (state, None)]
 
 
 def check_flags(rules: Rules, games: int, seed: int) -> str:
     """Every member of the header's Config can be set, except those in the game's UNSET."""
+    if has_python_rules(rules.name):
+        return f"{len(rules.fields)} flags"
     members = len(rules.native.config_bytes) // MEMBER_BYTES  # an empty struct has one byte
     unset = len(getattr(game_module(rules.name), "UNSET", ()))
     named = sum(count for _, _, count, *_ in rules.native.config_fields)
@@ -428,4 +412,9 @@ PROPERTIES: dict[str, Callable[[Rules, int, int], str]] = {
     "wins": check_win_part,
     "chance": check_chance,
 }
-"""Properties that `check` tests, in this order."""
+"""Properties that `check` tests, in this order; those of rules in Python come first."""
+
+
+def stages_of(game: str) -> int:
+    """How many properties `check` tests of a game."""
+    return len(PROPERTIES) + len(PYTHON_PROPERTIES) * has_python_rules(game)

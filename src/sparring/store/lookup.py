@@ -27,6 +27,7 @@ from sparring.errors import ConfigError, suggestion
 from sparring.games.rules import BOT_PREFIX, Rules, game_names
 from sparring.games.sources import not_built_hint
 from sparring.pools.custom.cache import RANDOM
+from sparring.pygames.registry import is_python_game
 from sparring.store.archive_index import ArchiveIndex
 from sparring.store.champions import (
     CHAMPION,
@@ -116,7 +117,8 @@ def style_of_champion(word: str) -> Style:
 def find_bot(word: str, rules: Rules | None = None) -> tuple[str, tuple[str, ...]]:
     """Return a bot and the games that have it; ("", ()) if the text names no bot."""
     game, _, name = word.rpartition(":")
-    if game in game_names():
+    if game in game_names() or is_python_game(game):
+        game = Rules(game).name
         if rules and rules.name != game:
             raise ConfigError(f"{word} is a player of {game}; the game here is {rules.name}")
         (rules or Rules(game)).bot(name)  # raises for an unknown bot

@@ -12,7 +12,6 @@ import torch
 from sparring.config import TrainConfig
 from sparring.config.tools import TuneConfig
 from sparring.errors import ConfigError
-from sparring.factories import is_factory
 from sparring.games.rules import Rules
 from sparring.learn.memory import LIST_BYTES, places_per_game, rollout_bytes
 from sparring.learn.plan import CPU
@@ -20,6 +19,7 @@ from sparring.learn.replay import replay_bytes
 from sparring.machine import cores, format_bytes, free_memory
 from sparring.pools.custom.make import env_info
 from sparring.pools.limits import bytes_per_game
+from sparring.pygames.registry import is_env
 from sparring.speed.rounds import has_replay
 from sparring.sweep.parameters import (
     BATCH,
@@ -175,7 +175,7 @@ def make_grid(config: TuneConfig) -> Grid:
     """Validate the settings and return the grid; nothing is opened or measured yet."""
     settings = read_settings(config)
     plan = resolve(members_of(settings), played=False)
-    is_custom = is_factory(settings.game)
+    is_custom = is_env(settings.game)
     context = TuneContext(
         cores=cores(),
         threads=plan.threads,

@@ -16,9 +16,9 @@ from sparring import trusted
 from sparring.config import TrainConfig
 from sparring.config.options import joined
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import is_factory
 from sparring.learn.plan import SHARED, check_shared
 from sparring.output_files import check_file
+from sparring.pygames.registry import is_env
 from sparring.store.files import write_atomic
 from sparring.sweep.file import SweepFile
 from sparring.sweep.parameters import TuneCandidate
@@ -111,7 +111,7 @@ def settings_of(
     if flags:
         table["set"] = list(base.set)  # complete: a file replaces the preset's flags
     table = joined(table, {"game": base.game, "algo": base.algo, "device": base.device})
-    if is_factory(base.game):
+    if is_env(base.game):
         table["workers"] = base.workers
     return joined(table, as_plain(point.table))
 

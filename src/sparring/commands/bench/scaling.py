@@ -14,9 +14,9 @@ from sparring.config import TrainConfig
 from sparring.config.tools import BenchScalingConfig
 from sparring.draw.columns import Columns
 from sparring.errors import ConfigError, SparringError
-from sparring.factories import is_factory
 from sparring.games.flags import changed_flags
 from sparring.machine import cores, format_bytes, warn_if_busy
+from sparring.pygames.registry import is_env
 from sparring.speed.bench_records import Figure
 from sparring.speed.rounds import spread, steady
 from sparring.speed.scaling import ScalingPoint, ScalingRow, advise, measure_points, points
@@ -37,7 +37,7 @@ def run(config: BenchScalingConfig) -> int:
     settings = read_settings(config)
     plan = resolve(members_of(settings), played=False)
     usual = ScalingPoint(settings.threads, int(settings.workers), settings.collect.games)
-    custom = is_factory(settings.game)
+    custom = is_env(settings.game)
     if config.workers and not custom:
         raise ConfigError(
             f"--workers: {settings.game} steps its games on threads; use --threads, or name a "

@@ -15,9 +15,9 @@ from sparring.draw.charts.axes import CLOCK, AxisMark, By, Curve, at_updates, ax
 from sparring.draw.charts.curves import make_charts, make_common_charts, short_names
 from sparring.draw.charts.page import SUFFIXES, ChartPage, check_matplotlib, render
 from sparring.errors import ConfigError, SparringError, printable
-from sparring.factories import is_factory
 from sparring.games.flags import initial_flags, read_rules
 from sparring.output_files import check_file, check_folder, writing
+from sparring.pygames.registry import is_env
 from sparring.store.files import write_atomic
 from sparring.store.schema import integer, list_of, object_with, optional, parse_json, string
 from sparring.training.records import metrics
@@ -186,7 +186,7 @@ def fair_share(run: Run) -> float | None:
     """Return the win share of an equal player, None if the game is unknown or has one seat."""
     with suppress(SparringError):
         game = str(run.config.get("game", ""))
-        if is_factory(game):
+        if is_env(game):
             seats = custom_rules(run.path).seats
         else:
             seats = read_rules(game, initial_flags(run.config.get("set", ()))).seats

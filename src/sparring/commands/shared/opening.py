@@ -20,6 +20,7 @@ from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
 from sparring.machine import cores, may_have_gpu
 from sparring.pools.custom.make import env_info
+from sparring.pygames.registry import is_env
 from sparring.store.champions import telling_words
 from sparring.store.folders import display_path
 from sparring.store.lookup import find_bot, find_player, locate, split_style, unknown_name_error
@@ -144,7 +145,7 @@ def check_training(config: TrainConfig) -> None:
         from sparring.training.planning.gpus import check_torchrun
 
         check_torchrun(config)
-    if is_factory(config.game):
+    if is_env(config.game):
         rules: Rules = env_info(config.game).rules
     else:
         rules = read_rules(config.game, initial_flags(config.set))
@@ -156,7 +157,7 @@ def check_training(config: TrainConfig) -> None:
 
 def check_game(word: str) -> None:
     """Refuse a game that does not exist, and name similar ones."""
-    if is_factory(word):
+    if is_env(word):
         return  # checked when the environment is made
     try:
         Rules(word)
@@ -199,7 +200,7 @@ def open_slow(name: str, config: Any) -> None:
         what = f"{run.config.get('game', '')}, {str(run.config.get('algo', '')).upper()}"
         announce(f"resume {display_path(run.path)}: {what}", quiet=quiet)
     elif name in GAME_COMMANDS:
-        if not is_factory(config.game):
+        if not is_env(config.game):
             read_rules(config.game, initial_flags(config.set))
         announce(f"{name} {ids.display_name(config.game)}", quiet=quiet)
     elif name in FILE_COMMANDS:
@@ -233,7 +234,7 @@ def check_players(name: str, config: Any) -> None:
         if not known and locate(word) is None:
             raise unknown_name_error(word, what="game or run")
         return
-    rules = read_rules(config.game, ()) if config.game and not is_factory(config.game) else None
+    rules = read_rules(config.game, ()) if config.game and not is_env(config.game) else None
     words = config.players if name == "arena" else [first_word(config)]
     for word in words if rules else telling_words(words):
         find_player(word, rules)

@@ -29,13 +29,14 @@ from sparring.pools.custom.rules import CustomRules
 from sparring.pools.protocol import GamePool
 from sparring.pools.workers import WorkerPool
 from sparring.pools.workers.auto import choose_workers
+from sparring.pygames.registry import is_env
 
 AUTO = "auto"
 
 
 def by_factory(config: TrainConfig) -> bool:
     """Whether a run's game is an environment of somebody's own, by its factory's name."""
-    return is_factory(config.game)
+    return is_env(config.game)
 
 
 def custom_pool(config: TrainConfig, first_game: int = 0) -> CustomPool:

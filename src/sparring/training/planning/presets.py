@@ -27,12 +27,12 @@ from sparring.config import QRDQNConfig, REDQConfig, TD3Config
 from sparring.config.learning import NATURE_LEAST
 from sparring.config.synonyms import LIKE
 from sparring.errors import SparringError
-from sparring.factories import is_factory
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules
 from sparring.league.custom_env import CUSTOM_ENV_GAMES
 from sparring.pools.custom.cache import pixels_of
 from sparring.pools.custom.make import DEFAULT_GAMES, EnvInfo, env_info
+from sparring.pygames.registry import is_env
 from sparring.training.planning.algorithms import OF_ALGORITHMS, ROLLOUTS, sections_of
 
 PQN = "pqn"
@@ -111,7 +111,7 @@ def presets_of(
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield what presets say, each with where it stands; a later one goes before. mode: of DQN."""
     kind = kind_of(algo, mode)
-    if facts or is_factory(game):
+    if facts or is_env(game):
         facts = facts or env_info(game)
         boxes = of_kind(BOX_ALGOS, kind) if facts.rules.box else []
         games: Mapping[str, Any] = {

@@ -27,6 +27,7 @@ from sparring.league.statistics import (
     interquartile_mean,
     value_at,
 )
+from sparring.pygames.registry import is_env
 from sparring.training.planning.settings import read_config, written
 from sparring.training.records.diff import names_of, shortened, spread, typed
 from sparring.training.records.exploited import Exploited
@@ -322,7 +323,7 @@ def common_rules(runs: Sequence[Overview]) -> Rules:
 
 
 def rules_of(run: Overview) -> Rules:
-    if is_factory(run.game):
+    if is_env(run.game):
         return custom_rules(run.path)
     return read_rules(run.game, initial_flags(run.config.get("set", ())))
 
