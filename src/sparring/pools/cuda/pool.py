@@ -23,6 +23,7 @@ from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
 from sparring.pools.cuda.memory import make_memories
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
+from sparring.pools.cuda.sources import game_source
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import put_body
 from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
@@ -120,9 +121,12 @@ class CudaPool(CountsOnDevice):
         ]
         native = self._hosts[0]._native
         side_bytes = native.extra.size
+        sizes_defined = sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes)
+        source, defines, linking = game_source(self.rules, SOURCE, sizes_defined)
         self._kernels = build(
-            SOURCE.format(name=self.rules.name),
-            sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
+            source,
+            defines,
+            **linking,
             exact=True,
             device=self.device,
             units=UNITS,
