@@ -153,12 +153,18 @@ class CheckConfig(Checked):
 
 @dataclass(frozen=True)
 class NewGameConfig(Checked):
-    """Write the files of a small, complete game into a checkout: header, folder, test, list."""
+    """Write a small, complete game: header, folder, test, list; or one file of Python.
+
+    With --python it is NAME.py here, and needs no compiler of C++.
+    """
 
     name: Positional[str]
     """Name of the game, such as connect_four: a valid identifier in C++ and Python."""
     into: str = ""
-    """The checkout of sparring. Left out: the one that this command runs from."""
+    """The checkout of sparring. Left out: the one that this command runs from. With --python the
+    folder of the file."""
+    python: bool = False
+    """Write rules in Python, which Numba compiles."""
     json: bool = False
     """Print one JSON object instead of lines."""
 

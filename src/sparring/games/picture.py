@@ -5,7 +5,7 @@ A game with a picture has `picture.py` with a `PICTURE` in its folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -14,6 +14,7 @@ from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.games.state import State
 from sparring.games.text_width import text_width, truncate_text
+from sparring.pygames.registry import is_registered
 
 Point = tuple[float, float]
 
@@ -189,8 +190,44 @@ class SvgPicture:
     """Seconds per state."""
 
 
+class TextPicture:
+    """Draws a game by its text, for rules in Python."""
+
+    frame_s = 0.6
+    size = 0.9
+    advance = 0.6
+    """Width of a column of text, in lines."""
+
+    def film(self, episodes: Sequence[RecordedEpisode]) -> Film:
+        """Return the games, a frame for every decision."""
+        texts = [state.text() for episode in episodes for state in episode.states]
+        frames = [tuple(self.letters(text)) for text in texts]
+        return Film(self.view(texts), (), frames, self.frame_s)
+
+    def still(self, episode: RecordedEpisode) -> Drawing:
+        """Return the last position."""
+        text = episode.states[-1].text()
+        return Drawing(self.view([text]), tuple(self.letters(text)))
+
+    def view(self, texts: Sequence[str]) -> ViewBox:
+        rows = [text.rstrip().splitlines() for text in texts]
+        width = max((len(line) for lines in rows for line in lines), default=1)
+        height = max(len(lines) for lines in rows)
+        return ViewBox(-1.0, -height - 0.5, width * self.advance + 1.0, 0.5)
+
+    def letters(self, text: str) -> Iterator[Text]:
+        """Yield every letter at its place: columns stand below each other in any font."""
+        for row, line in enumerate(text.rstrip().splitlines()):
+            for column, letter in enumerate(line):
+                at = ((column + 0.5) * self.advance, -row - 0.5)
+                if letter != " ":
+                    yield Text(at=at, text=letter, size=self.size, color="#16191f")
+
+
 def picture_of(rules: Rules) -> Picture | SvgPicture:
     """Return the picture of a game; raises ConfigError if it has none."""
+    if is_registered(rules.name):
+        return TextPicture()
     module = game_module(rules.name, "picture")
     if module is None:
         drawn = [name for name in game_names() if game_module(name, "picture")]

@@ -22,6 +22,8 @@ from sparring.pygames.registry import (
 
 POOL_GAMES, POOL_STEPS = 16, 100
 """Size of the pools that the interpreter and compiled code play."""
+LONGEST = 5_000
+"""Decisions after which the interpreter gives a game up."""
 PROPERTIES = ("interpreter", "compiler", "interpreter equals compiled")
 
 
@@ -54,7 +56,7 @@ class PythonRules:
         rules = self.interpreted()
         longest = positions = 0
         for number in range(self.games):
-            steps = random_game(rules, self.seed + number)
+            steps = random_game(rules, self.seed + number, LONGEST)
             longest = max(longest, len(steps) - 1)
             for at, (state, _) in enumerate(steps):
                 where = f"seed {self.seed + number}, decision {at}"
@@ -70,6 +72,10 @@ class PythonRules:
                 again.apply(action)
             same = again.native.serialize() == steps[-1][0].native.serialize()
             require(same, f"seed {self.seed + number}: the same actions lead elsewhere")
+        for bot in rules.bots[1:]:
+            state = new_state(rules, seed=self.seed)
+            while not state.over:
+                state.apply(state.ask(bot))
         return f"{self.games} games, longest {longest} decisions, {positions} positions"
 
     def check_compiled(self) -> str:

@@ -29,7 +29,7 @@ def random_action(state: State, rng: np.random.Generator) -> Any:
     return chosen if state.rules.rows > 1 else chosen[0]
 
 
-def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
+def random_game(rules: Rules, seed: int, most: int = 1_000_000) -> list[tuple[State, Any]]:
     """Play a game at random; return every position before its action, the last with None."""
     rng = np.random.default_rng(seed)
     state = new_state(rules, seed=seed)
@@ -38,5 +38,5 @@ def random_game(rules: Rules, seed: int) -> list[tuple[State, Any]]:
         action = random_action(state, rng)
         steps.append((state.clone(), action))
         state.apply(action)
-        require(len(steps) < 1_000_000, "a game did not end within 1,000,000 decisions")
+        require(len(steps) < most, f"a game did not end within {most:,} decisions")
     return [*steps, (state, None)]

@@ -74,7 +74,7 @@ OPERATORS = {
 }
 
 
-def explain(error: BaseException, function: FunctionType, name: str) -> RulesError:
+def explain(error: BaseException, function: FunctionType) -> RulesError:
     """Make one line of an error: the place in the author's file, and what cannot be typed."""
     text = str(error)
     file, line = place(text, function)
@@ -87,7 +87,8 @@ def place(text: str, function: FunctionType) -> tuple[Path, int]:
     """The innermost line of the author's files that the error names."""
     own = Path(function.__code__.co_filename)
     ours = Path(__file__).parent
-    for file, line in re.findall(r'File "([^"]+)", line (\d+)', text):
+    quoted = re.findall(r'File "([^"]+)", line (\d+)', text)
+    for file, line in [*quoted, *re.findall(r"(\S+\.py) \((\d+)\)", text)]:
         found = Path(file)
         found = found if found.is_absolute() else Path.cwd() / found
         inside = "site-packages" not in found.parts and ours not in found.resolve().parents
@@ -117,6 +118,7 @@ def meaning(text: str) -> str:
         for each in lines
         if not each.startswith(("Failed in", "During:", "File ", "- Resolution"))
     ]
+    told = [re.sub(r"\W*Raised from .*", "", each) for each in told]
     return plain(" ".join(told[:2]) if told else type(text).__name__)[:300]
 
 

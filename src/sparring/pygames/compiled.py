@@ -14,14 +14,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import llvmlite
 import numba
 import numpy as np
 from numba import carray, cfunc, from_dtype, njit, types
-from numba.core.errors import NumbaError, TypingError
+from numba.core.errors import TypingError
 from numba.extending import (
     intrinsic,
     models,
@@ -211,6 +211,7 @@ class Compiled:
             str(declared.flags_dtype),
             declared.actions,
             list(declared.bots),
+            [(f.__module__, f.__code__.co_filename) for f in functions],
             (numba.__version__, llvmlite.__version__, np.__version__, sys.version, cpu),
             Path(__file__).read_text(),
             Path(draws.__file__).read_text(),
@@ -242,10 +243,10 @@ class Compiled:
             try:
                 self.jitted[function].compile(tuple(kinds[name] for name in names))
                 check_answer(rule, function, self.jitted[function])
-            except NumbaError as error:
-                raise explain(error, function, self.declared.name) from None
-            except (TypeError, ValueError, KeyError, NotImplementedError) as error:
-                raise explain(error, function, self.declared.name) from None
+            except RulesError:
+                raise
+            except Exception as error:  # Numba raises many kinds
+                raise explain(error, function) from None
 
     def rewards_type(self) -> Any:
         if len(self.declared.parts) > 1:
@@ -306,6 +307,10 @@ class Compiled:
             **{f"bot_{i}": self.jitted[f] for i, f in enumerate(declared.bots.values())},
         }
         linecache.cache[str(self.file)] = (len(text), None, text.splitlines(True), str(self.file))
+        module = ModuleType(str(names["__name__"]))
+        module.__dict__.update(names)
+        sys.modules[module.__name__] = module  # where Numba finds it when it reads its cache
+        names = module.__dict__
         exec(compile(text, str(self.file), "exec"), names)
         made: dict[str, Any] = {}
         for rule in RULES:
@@ -313,9 +318,9 @@ class Compiled:
                 function = names[f"call_{rule}"]
                 try:
                     made[rule] = cfunc(SIGNATURE, cache=True, **OPTIONS)(function)
-                except NumbaError as error:
+                except Exception as error:
                     of = declared.functions.get(rule) or next(iter(declared.bots.values()))
-                    raise explain(error, of, declared.name) from None
+                    raise explain(error, of) from None
         return made
 
 

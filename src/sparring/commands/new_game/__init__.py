@@ -43,6 +43,8 @@ KEYWORDS = frozenset(
 
 def run(config: NewGameConfig) -> int:
     """Write the files of a game, add it to the list of games, and print the next steps."""
+    if config.python:
+        return write_python(config)
     root = find_checkout(config.into)
     files = [str(file.relative_to(root)) for file in write_game(root, config.name)]
     where = "" if Path.cwd() == root else f"cd {root} && "
@@ -57,6 +59,32 @@ def run(config: NewGameConfig) -> int:
     echo(f"added {config.name} to the list in {GAME_LIST_FILE}")
     echo(f"next: {where}make install && {check}")
     echo(f"then: {train}, {play}")
+    return 0
+
+
+def write_python(config: NewGameConfig) -> int:
+    """Write one file with rules in Python, and print the next steps."""
+    folder = Path(config.into or ".")
+    if not NAME.fullmatch(config.name) or keyword.iskeyword(config.name):
+        raise ConfigError(
+            f"{config.name!r} is not a valid name: lower case letters, digits and single "
+            "underscores, a letter first, such as go_fish"
+        )
+    if not folder.is_dir():
+        raise ConfigError(f"--into {config.into}: there is no such folder")
+    file = folder / f"{config.name}.py"
+    if file.exists():
+        raise ConfigError(f"{file} exists and is not overwritten; choose another name")
+    text = renamed((TEMPLATE / "rules.py").read_text(), config.name)
+    write_file(file, text.encode())
+    word = f"{file}:{renamed('MyGame', config.name)}"
+    steps = [f"sparring {command} {word}" for command in ("check", "train", "play")]
+    if config.json:
+        print_json({"game": word, "files": [str(file)], "next": steps})
+        return 0
+    echo(f"wrote {file}")
+    echo(f"next: {steps[0]}")
+    echo(f"then: {steps[1]}, {steps[2]}")
     return 0
 
 
