@@ -4,8 +4,8 @@
 //
 // Beside the sizes of cuda/pool.cuh it takes those of the script: SPARRING_SCRIPT_BYTES and
 // SPARRING_SCRIPT_ACTIONS (of the core's type), _ROLES, _PARTS, _ENDS, _COUNTERS, _BOTS, _PAID
-// (offset of the sums of the first part, -1: the rules score), _LIMITS (bit e: end e is a limit)
-// and _HIDES. src/sparring/pygames/on_gpu.py gives them, and compiles the functions.
+// (offset of the sums of the first part, -1: the rules score) and _LIMITS (bit e: end e is a
+// limit). src/sparring/pygames gives them, and compiles the functions in on_gpu.py.
 #pragma once
 
 #include "core/game.hpp"
@@ -25,7 +25,6 @@ SPARRING_RULE(observe);
 SPARRING_RULE(step);
 SPARRING_RULE(score);
 SPARRING_RULE(bot);
-SPARRING_RULE(resample);
 
 // What the rules call.
 extern "C" __device__ i64 sparring_draw_below(Rng* rng, i64 count) {
@@ -146,13 +145,6 @@ struct Scripted {
       return static_cast<Action>(answer);
     note(Rule::kBot, true);
     return legal_actions.lowest();
-  }
-#endif
-
-#if SPARRING_SCRIPT_HIDES
-  __device__ void resample_hidden(const Config& config, int me, Rng& rng) {
-    note(Rule::kResample, sparring_rule_resample(state, config.flag, &rng, nullptr, nullptr,
-                                                 nullptr, nullptr, me, 0, 0, nullptr, nullptr));
   }
 #endif
 

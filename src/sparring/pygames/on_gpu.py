@@ -40,10 +40,16 @@ from sparring.pygames.declare import RULES, Declaration
 from sparring.pygames.scan import check_functions, source_hash
 
 EXACT = frozenset(
-    ("abs", "ceil", "copysign", "fabs", "floor", "fmod", "isfinited", "isinfd", "isnand", "llabs")
-    + ("llmax", "llmin", "llrint", "max", "min", "nearbyint", "popcll", "rint", "sqrt", "trunc")
+    {"abs", "ceil", "copysign", "fabs", "floor", "fmod", "isfinited", "isinfd", "isnand", "llabs"}
+    | {"llmax", "llmin", "llrint", "max", "min", "nearbyint", "popcll", "rint", "sqrt", "trunc"}
 )
 """Functions of CUDA's library that round as a CPU does; others differ in the last bit."""
+HINT = (
+    "this is about the GPU, which makes no new lists and arrays: declare a field of the state, or "
+    "leave the games on the CPU: --pool cpu"
+)
+HOST_RULES = ("resample", "valid")
+"""Rules that pools do not call."""
 _lock = threading.Lock()
 _known: dict[str, tuple[bytes, ...]] = {}
 
@@ -229,7 +235,7 @@ class DeviceRules:
         """The rules that kernels call."""
         declared = self.declared
         bots = ["bot"] if declared.bots else []
-        return [r for r in RULES if r in declared.functions and r != "valid"] + bots
+        return [r for r in RULES if r in declared.functions and r not in HOST_RULES] + bots
 
     def compile(self, arch: str) -> list[bytes]:
         capability = int(arch[3:-1]), int(arch[-1])
@@ -249,8 +255,8 @@ class DeviceRules:
         inner = cuda.jit(device=True)(names["run_rule"])
         try:
             made = inner.compile_device(self.types)
-        except (errors.NumbaError, TypeError, ValueError, KeyError, NotImplementedError) as error:
-            raise explain(error, of, f"{self.declared.name} on a GPU") from None
+        except Exception as error:  # Numba raises many kinds
+            raise RulesError(f"{explain(error, of)}; {HINT}") from None
         check_rounding(made.library.get_llvm_str(), of)
 
         def succeed(context: Any, *given: Any) -> Any:

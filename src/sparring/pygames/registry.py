@@ -179,7 +179,6 @@ def script_sizes_of(name: str) -> dict[str, int]:
         "BOTS": len(declared.bots),
         "PAID": -1 if scored else paid_offset(declared.state, declared.seats),
         "LIMITS": limit_bits(declared),
-        "HIDES": int("resample" in declared.functions),
     }
     return {f"SPARRING_SCRIPT_{word}": number for word, number in sizes.items()}
 

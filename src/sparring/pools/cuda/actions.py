@@ -49,9 +49,8 @@ def why_frozen(
         )
     if code == RULES_FAILED:
         return RulesError(
-            f"{rules.name} game {number}: the rules failed on the GPU; the CPU plays the same games "
-            "and says in which line: --device cpu with the same seed, or sparring check "
-            f"{rules.name}"
+            f"{rules.name} game {number}: the rules failed on the GPU; the same run with "
+            "--device cpu plays the same games and says in which line"
         )
     row = first + code - 1
     action, legal = refused[row].cpu(), batch.legal[row].cpu().numpy()
