@@ -372,8 +372,8 @@ def check_rounding(code: str, function: FunctionType) -> None:
         file, line = Path(function.__code__.co_filename).name, function.__code__.co_firstlineno
         raise RulesError(
             f"{file}:{line}: {function.__name__} uses {', '.join(other)}, which a GPU rounds in "
-            "another way than a CPU; take a table of constants instead, or leave the games on "
-            "the CPU: --pool cpu"
+            "another way than a CPU; take a table of constants, x * x for x ** 2, or leave the "
+            "games on the CPU: --pool cpu"
         )
 
 
