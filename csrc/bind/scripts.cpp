@@ -98,7 +98,8 @@ void take_functions(Script& script, const std::vector<u64>& addresses) {
 }
 
 // Adds a game to the registry for the rest of the program; returns the number of its script.
-int register_script(const nb::dict& given, const std::vector<u64>& functions) {
+int register_script(const nb::typed<nb::dict, nb::str, nb::any>& given,
+                    const std::vector<u64>& functions) {
   constexpr Call call("register_script");
   const int bytes = entry<int>(given, "state_bytes"), actions = entry<int>(given, "actions");
   const ScriptSize* found = nullptr;
@@ -184,12 +185,6 @@ void bind_scripts(nb::module_& m) {
   nb::register_exception_translator(&translate_script_error);
   m.def("register_script", &register_script, "given"_a, "functions"_a);
   m.def("take_script_failure", &take_failure, "script"_a);
-  m.def(
-      "set_script_functions",
-      [](int id, const std::vector<u64>& functions) {
-        take_functions(script_called(id).script, functions);
-      },
-      "script"_a, "functions"_a);
   m.def("script_sizes", &sizes);
 }
 

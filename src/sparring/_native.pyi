@@ -1,7 +1,7 @@
 """sparring's native core."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy
 from numpy.typing import NDArray
@@ -106,6 +106,12 @@ def game_names() -> list[str]: ...
 def default_fields(arg: str, /) -> list[tuple[str, str, int, float, float, str, str, bool, list[float]]]: ...
 
 def make_rules(name: str, values: Sequence[Sequence[float]]) -> Rules: ...
+
+def register_script(given: dict[str, Any], functions: Sequence[int]) -> int: ...
+
+def take_script_failure(script: int) -> tuple[int, int, int, str, bytes, list[int], list[int]]: ...
+
+def script_sizes() -> list[tuple[int, int]]: ...
 
 class Search:
     """Trees that are searched together."""

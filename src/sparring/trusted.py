@@ -74,7 +74,9 @@ def allow_typed(args: Sequence[str]) -> list[str]:
         else:
             rest.append(word)
             if not is_path(word):  # the name of a folder was chosen by its author, not the user
-                allow(word, *re.split(r"[=,;\s]+", word))
+                allow(
+                    *(one for each in (word, *re.split(r"[=,;\s]+", word)) for one in parts(each))
+                )
             continue
         if not is_factory(typed):
             raise UntrustedError(
@@ -82,6 +84,12 @@ def allow_typed(args: Sequence[str]) -> list[str]:
             )
         allow(typed)
     return rest
+
+
+def parts(word: str) -> tuple[str, ...]:
+    """A word, and the game of FILE.py:CLASS:BOT."""
+    game = word.rpartition(":")[0]
+    return (word, game) if game.rpartition(":")[0].endswith(".py") else (word,)
 
 
 def is_path(word: str) -> bool:

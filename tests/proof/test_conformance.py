@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from sparring import Rules, _native
-from sparring.proof.conformance import Broken, check_chance, check_flags
+from sparring.proof.conformance import check_chance, check_flags
+from sparring.proof.random_games import Broken
 
 
 @pytest.mark.parametrize("game", ["tic_tac_toe", "shogi", "rock_paper_scissors"])

@@ -16,10 +16,10 @@ from sparring.factories import load_factory
 from sparring.games.rules import Rules
 from sparring.games.state import State, new_state
 from sparring.pools.custom.make import make_env
-from sparring.proof.conformance import random_action
 from sparring.proof.contract.drivers import EnvRaisedError
 from sparring.proof.contract.playing import TimeBudget, driver_of, seed_globals
 from sparring.proof.port_env import EnvSide
+from sparring.proof.random_games import random_action
 
 CLOSE = 1e-5
 """Tolerance of rewards, scores and observations: one side may compute in float64."""

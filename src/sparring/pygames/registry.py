@@ -193,13 +193,14 @@ def described(declared: Declaration, name: str) -> dict[str, Any]:
     """What the core has to know of a game."""
     cls = declared.cls
     dtype = declared.state_dtype
+    places: Mapping[str, Any] = dtype.fields or {}
     scored = "score" in declared.functions
     fields = [
         (
             word,
             field.dtype.name,
-            int((dtype.fields or {})[word][1]),
-            int(max(1, (dtype.fields or {})[word][0].itemsize // field.dtype.itemsize)),
+            int(places[word][1]),
+            int(max(1, places[word][0].itemsize // field.dtype.itemsize)),
             float(field.low),
             float(field.high),
         )

@@ -12,6 +12,7 @@ from sparring.errors import ConfigError, SparringError
 from sparring.games.flags import changed_flags
 from sparring.games.rules import Rules, game_names
 from sparring.nets.levels import LEVELS
+from sparring.pygames.registry import is_registered
 from sparring.search.search import tree_settings
 from sparring.search.worlds import WorldsConfig, check_worlds, uses_worlds
 
@@ -81,6 +82,8 @@ MODULES = Path(_native.__file__).parent / "wasm"
 
 def wasm_file(game: str) -> Path:
     """Return the path of a game's WebAssembly module."""
+    if is_registered(game):
+        raise SparringError(f"{game} has rules in Python, which a browser cannot run")
     file = MODULES / f"{game}.wasm"
     if not file.is_file():
         raise SparringError(

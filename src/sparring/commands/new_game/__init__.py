@@ -75,7 +75,7 @@ def write_python(config: NewGameConfig) -> int:
     file = folder / f"{config.name}.py"
     if file.exists():
         raise ConfigError(f"{file} exists and is not overwritten; choose another name")
-    text = renamed((TEMPLATE / "rules.py").read_text(), config.name)
+    text = renamed((TEMPLATE / "rules.py.in").read_text(), config.name)
     write_file(file, text.encode())
     word = f"{file}:{renamed('MyGame', config.name)}"
     steps = [f"sparring {command} {word}" for command in ("check", "train", "play")]

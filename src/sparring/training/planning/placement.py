@@ -13,6 +13,7 @@ from sparring.capabilities.table import ABILITIES, PLACE, PLACES
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, warn
 from sparring.learn.plan import CPU
+from sparring.pygames.registry import is_python_game
 from sparring.training.planning.gpus import check_gpu, chosen_gpu, gpus_of, use_gpu
 
 GPU = "cuda"
@@ -39,7 +40,10 @@ class Placement:
 def choose_placement(config: TrainConfig, asked: Iterable[FeatureRequest]) -> Placement:
     """Decide where the network and the games of a run or a population are."""
     device = device_of(config)
-    games_on, asked = choose_pool(config.pool, device), list(asked)
+    pool = CPU if config.pool == "auto" and is_python_game(config.game) else config.pool
+    if pool == "cuda" and is_python_game(config.game):
+        raise ConfigError(f"pool cuda: {config.game} has rules in Python, which run on CPU threads")
+    games_on, asked = choose_pool(pool, device), list(asked)
     names = (CPU,) if device == CPU else (GRAPHS if games_on != CPU else BESIDE, APART)
     way = first_fit(PLACE, {name: PLACES[name] for name in names}, asked)
     if way is None:
