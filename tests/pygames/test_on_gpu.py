@@ -68,7 +68,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 def interpreted(word: str) -> Rules:
     trusted.allow(word)
-    return Rules(registry.register(word, interpreted=True))
+    return Rules(registry.register(word))
 
 
 def device_code(rules: Rules, arch: str = "sm_90") -> tuple[bytes, ...]:
@@ -86,7 +86,7 @@ def written(tmp_path: Path, line: str) -> Rules:
 @pytest.mark.parametrize("word", EXAMPLES)
 def test_rules_are_linked_to_the_kernels(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rules = interpreted(word)
-    monkeypatch.setattr(registry, "runs_compiled", lambda name: True)
+    monkeypatch.setattr(registry, "lacks_on_gpu", lambda: "")
     sizes = cuda.sizes_of(rules, Pool(rules, 1, threads=1))
     source, defines, options = game_source(rules, cuda.SOURCE, dict(sizes))
     linked = options["linked"]("sm_90")
@@ -139,7 +139,7 @@ def test_code_that_is_newer_than_the_linker_is_refused(monkeypatch: pytest.Monke
 
 def test_the_interpreter_and_searches_stay_on_the_cpu() -> None:
     rules = interpreted(EXAMPLES[0])
-    with pytest.raises(RulesError, match=r"interpreter, which runs on the CPU only: --device cpu"):
+    with pytest.raises(RulesError, match=r"the interpreter runs on the CPU only.*--pool cpu"):
         game_source(rules, cuda.SOURCE, {})
     with pytest.raises(ConfigError, match=r"searches on a GPU are for bundled games"):
         bundled_source(rules, search.SOURCE, "searches")
@@ -147,10 +147,14 @@ def test_the_interpreter_and_searches_stay_on_the_cpu() -> None:
 
 def test_a_missing_compiler_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = interpreted(EXAMPLES[0])
-    monkeypatch.setattr(registry, "runs_compiled", lambda name: True)
+    monkeypatch.setattr(registry, "lacks_on_gpu", lambda: "")
     monkeypatch.setitem(__import__("sys").modules, "sparring.pygames.on_gpu", None)
-    with pytest.raises(RulesError, match=r"needs numba-cuda on a GPU: pip install .*--pool cpu"):
+    with pytest.raises(RulesError, match=r"cannot run on a GPU: .*pip install .*--pool cpu"):
         registry.rules_on_gpu(rules.name)
+    monkeypatch.undo()
+    monkeypatch.delenv(registry.INTERPRETED, raising=False)
+    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    assert "numba-cuda" in registry.lacks_on_gpu()
 
 
 def test_what_the_linker_refuses_is_told() -> None:

@@ -146,19 +146,28 @@ def runs_compiled(name: str) -> bool:
     return not isinstance(_runners[name], Interpreter)
 
 
+def lacks_on_gpu() -> str:
+    """What rules in Python lack here for games on a GPU; "" if nothing."""
+    if os.environ.get(INTERPRETED, "") not in ("", "0"):
+        return f"{INTERPRETED} is set, and the interpreter runs on the CPU only"
+    if find_spec("numba") is None or find_spec("numba_cuda") is None:
+        return f"rules in Python need numba-cuda there: {INSTALL_CUDA}"
+    return ""
+
+
 def rules_on_gpu(name: str) -> Callable[[str], tuple[bytes, ...]]:
     """What compiles the rules of a registered game for GPUs; see `kernels.CompileOptions`."""
-    if not runs_compiled(name):
+    lacks = lacks_on_gpu()
+    if lacks or name.endswith(SUFFIX):
+        why = lacks or "the interpreter runs on the CPU only"
         raise RulesError(
-            f"{name} runs by the interpreter, which runs on the CPU only: --device cpu, or leave "
-            f"{INTERPRETED} out and install what compiles rules ({INSTALL_CUDA})"
+            f"{name} cannot run on a GPU: {why}; or leave its games on CPU: --pool cpu"
         )
     try:
         from sparring.pygames.on_gpu import DeviceRules
     except ImportError as missing:
         raise RulesError(
-            f"{name} needs numba-cuda on a GPU: {INSTALL_CUDA} ({missing}); or leave the games on "
-            "the CPU: --pool cpu"
+            f"{name} cannot run on a GPU: {missing}; {INSTALL_CUDA}, or --pool cpu"
         ) from None
     return DeviceRules(declaration_called(name)).code
 
