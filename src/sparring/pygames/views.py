@@ -51,7 +51,7 @@ def check_kind(dtype: np.dtype[Any], value: Any) -> None:
 class Fields:
     """Named fields of a record: `state.board[2, 3] = 1`, `state.seat`."""
 
-    __slots__ = ("_fields", "_row", "_writable")
+    __slots__ = ("_arrays", "_fields", "_row")
 
     def __init__(self, row: npt.NDArray[Any], *, writable: bool = True) -> None:
         """row: an array of one record."""
@@ -60,22 +60,27 @@ class Fields:
             row.flags.writeable = False
         object.__setattr__(self, "_row", row)
         object.__setattr__(self, "_fields", row.dtype.fields or {})
-        object.__setattr__(self, "_writable", writable)
+        object.__setattr__(self, "_arrays", {})
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._fields:
-            raise AttributeError(f"there is no field {name!r}{suggestion(name, self._fields)}")
-        found = self._row[name][0]
-        return found.item() if isinstance(found, np.generic) else found.view(Cells)
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = self._array(name)
+        return array if isinstance(array, Cells) else array.item()
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self._fields:
-            raise AttributeError(f"there is no field {name!r}{suggestion(name, self._fields)}")
         if name == "over":
             raise AttributeError("step ends a game by its answer; state.over is only read")
-        field = self._row[name]
+        field = self._array(name)
         check_kind(field.dtype, value)
-        field[0] = value
+        field[...] = value
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        """View a field: as Cells, or as an array of one number."""
+        if name not in self._fields:
+            raise AttributeError(f"there is no field {name!r}{suggestion(name, self._fields)}")
+        field: npt.NDArray[Any] = self._row[name]
+        return field if field.ndim == 1 else field[0].view(Cells)
 
     def __repr__(self) -> str:
         return " ".join(f"{name}={getattr(self, name)!r}" for name in self._fields)
