@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import metadata
 
 from sparring.errors import ConfigError, SparringError
 
+COMPILERS = ("nvidia-nvvm", "nvidia-cuda-nvrtc")
+"""Wheels of the compilers: of numba-cuda, and of the kernels."""
 INSTALL = "pip install -U 'sparring[cuda-python-games]'"
 
 
@@ -28,14 +31,22 @@ def linker_version() -> str:
     return f"{major}.{minor}"
 
 
-def check_linker(compiler: str, what: str) -> None:
-    """Refuse LTO-IR of a compiler that is newer than the linker."""
+def wheel_version(name: str) -> str:
+    """The first two numbers of a wheel's version; 0.0 if it is not installed as one."""
+    try:
+        return ".".join(metadata.version(name).split(".")[:2])
+    except metadata.PackageNotFoundError:
+        return "0.0"
+
+
+def newer_compilers() -> str:
+    """Advice where a compiler of LTO-IR is newer than the linker, which cannot read its code."""
     linker = linker_version()
-    if [*map(int, compiler.split("."))] > [*map(int, linker.split("."))]:
-        raise ConfigError(
-            f"{what} {compiler} is newer than nvJitLink {linker}, which cannot read its code: "
-            f"pip install -U 'nvidia-nvjitlink>={compiler}'"
-        )
+    for name in COMPILERS:
+        made = wheel_version(name)
+        if [*map(int, made.split("."))] > [*map(int, linker.split("."))]:
+            return f"; {name} {made} is newer: pip install -U 'nvidia-nvjitlink>={made}'"
+    return ""
 
 
 def link(kernels: bytes, rules: Sequence[bytes], arch: str) -> bytes:
@@ -53,8 +64,10 @@ def link(kernels: bytes, rules: Sequence[bytes], arch: str) -> bytes:
         log = bytearray(max(1, nvjitlink.get_error_log_size(handle)))
         nvjitlink.get_error_log(handle, log)
         text = log.decode(errors="replace").strip("\0 \n")
+        text = " ".join((text or str(error)).split())
         raise SparringError(
-            f"nvJitLink {linker_version()} cannot link the rules to the kernels: {text or error}"
+            f"nvJitLink {linker_version()} cannot link the rules to the kernels: {text}"
+            f"{newer_compilers()}"
         ) from None
     code = bytearray(nvjitlink.get_linked_cubin_size(handle))
     nvjitlink.get_linked_cubin(handle, code)

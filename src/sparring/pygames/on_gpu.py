@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from importlib import metadata
 from pathlib import Path
 from types import FunctionType
@@ -33,7 +32,7 @@ from numba.cuda.target import CUDATargetContext
 
 from sparring.errors import RulesError
 from sparring.kernels.compiling import read_cached, write_cache
-from sparring.kernels.linking import check_linker
+from sparring.kernels.linking import linker_version, wheel_version
 from sparring.pygames.compile_errors import explain
 from sparring.pygames.compiled import ANSWERS, arguments, cache_folder, linked_copies
 from sparring.pygames.declare import RULES, Declaration
@@ -204,7 +203,7 @@ class DeviceRules:
 
     def code(self, arch: str) -> tuple[bytes, ...]:
         """Compile the rules, or read them from the cache. arch: such as sm_90."""
-        check_linker(compiler_version(), "nvidia-nvvm, the compiler of numba-cuda,")
+        linker_version()  # refuses a machine without one before anything is compiled
         key = hashlib.sha256(self.fingerprint(arch)).hexdigest()[:32]
         with _lock:
             if key not in _known:
@@ -226,7 +225,7 @@ class DeviceRules:
         layout = (
             *(str(dtype) for dtype in self.dtypes.values()),
             (self.declared.actions, list(self.declared.bots), arch),
-            (metadata.version("numba-cuda"), compiler_version(), np.__version__),
+            (metadata.version("numba-cuda"), wheel_version("nvidia-nvvm"), np.__version__),
             Path(__file__).read_text(),
         )
         return source_hash([*self.functions, *self.helpers], layout)
@@ -375,13 +374,3 @@ def check_rounding(code: str, function: FunctionType) -> None:
             "another way than a CPU; take a table of constants, x * x for x ** 2, or leave the "
             "games on the CPU: --pool cpu"
         )
-
-
-@cache
-def compiler_version() -> str:
-    """Version of the compiler that makes LTO-IR; its first two numbers."""
-    try:
-        found = metadata.version("nvidia-nvvm")
-    except metadata.PackageNotFoundError:  # it belongs to a toolkit, and the linker checks it
-        return "0.0"
-    return ".".join(found.split(".")[:2])
