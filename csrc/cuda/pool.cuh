@@ -287,11 +287,16 @@ inline constexpr u32 kEndless = 1u << 24;  // an episode of so many decisions is
 static_assert(G::kRows < kFailed);
 
 // Whether the rules of a game have failed; those of bundled games cannot.
-__device__ inline bool has_failed(const Env<G>& env) {
-  if constexpr (requires { env.game.failed(); })
-    return env.game.failed();
+template <class Game>
+__device__ inline bool has_failed(const Game& game) {
+  if constexpr (requires { game.failed(); })
+    return game.failed();
   else
     return false;
+}
+template <class Game>
+__device__ inline void forget_failure(Game& game) {
+  if constexpr (requires { game.forget_failure(); }) game.forget_failure();
 }
 
 // Actions for the last rows. An action that cannot be played freezes its game, with its rows, until
@@ -335,7 +340,7 @@ __device__ inline bool advance(Env<G>& env, const Setting<G>& setting, u32 game,
   if (first_episode) result.recorder.goal_results = goal_results;
   for (;;) {
     if (playing) play_step(env, setting, game, extra, legal, given, forced, result);
-    if (has_failed(env)) return false;
+    if (has_failed(env.game)) return false;
     if (!playing || result.over()) {
       u32& count = unasked[Stage::lane()];
       count = first_episode || !playing ? 0 : count + 1;
@@ -398,7 +403,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     }
   }
   rows.write(context, warp_games.has_game, current_legal);
-  if (warp_games.has_game && has_failed(stage.env())) actions.frozen[game] = kFailed;
+  if (warp_games.has_game && has_failed(stage.env().game)) actions.frozen[game] = kFailed;
   stage.put_envs();
 }
 
@@ -429,7 +434,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   if (warp_games.has_game) {
     Env<G>& env = stage.env();
     frozen[game] = 0;
-    if constexpr (requires { env.game.forget_failure(); }) env.game.forget_failure();
+    forget_failure(env.game);
     outcome.clear(game);
     if (restart) {
       const auto at_end = [](const Result&) {};
@@ -446,7 +451,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     }
   }
   rows.write(context, warp_games.has_game, current_legal);
-  if (warp_games.has_game && has_failed(stage.env())) frozen[game] = kFailed;
+  if (warp_games.has_game && has_failed(stage.env().game)) frozen[game] = kFailed;
   stage.put_envs();
 }
 
