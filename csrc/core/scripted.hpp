@@ -13,20 +13,9 @@
 #include <vector>
 
 #include "core/registry.hpp"
+#include "core/script_layout.hpp"
 
 namespace sparring {
-
-// Most of everything that a scripted game may have.
-inline constexpr int kScriptSeats = 8, kScriptRoles = 4, kScriptParts = 16, kScriptEnds = 16,
-                     kScriptCounters = 32, kScriptBots = 8, kScriptFlags = 32;
-
-// A state begins with these bytes; the fields of the rules follow.
-enum ScriptByte { kSeatByte, kRoleByte, kOverByte, kReasonByte, kScriptHead = 8 };
-// Values of kOverByte.
-enum ScriptOver : u8 { kGoesOn, kEnded, kCut };
-
-// The functions, in the order of `Script::function`.
-enum class Rule { kReset, kLegal, kObserve, kStep, kScore, kBot, kResample, kValid, kCount };
 
 // A field of the state with its allowed values.
 struct ScriptField {
@@ -119,11 +108,6 @@ struct Script {
 };
 
 static_assert(sizeof(Rng) == 48 && alignof(Rng) == 8);  // read by src/sparring/pygames/compiled.py
-
-struct ScriptConfig {
-  const Script* script = nullptr;
-  i32 flag[kScriptFlags]{};
-};
 
 template <int kBytes, int kMost>
 struct Scripted {

@@ -11,7 +11,13 @@
 
 namespace sparring {
 
-inline constexpr int kRewards = kSeats * G::kRoles;
+// Rules that are linked to the kernels use fewer roles than their type has room for.
+template <class Game>
+inline constexpr int kRolesInUse = Game::kRoles;
+template <class Game>
+  requires requires { Game::kInUse; }
+inline constexpr int kRolesInUse<Game> = Game::kInUse.roles;
+inline constexpr int kRewards = kSeats * kRolesInUse<G>;
 inline constexpr bool kZeroSum = SPARRING_ZERO_SUM;  // the rewards of the two seats sum to 0
 
 // The games: `each` consecutive ones share a setting and are numbered from 0.
@@ -275,17 +281,30 @@ struct EndsView {
   }
 };
 
-// Value of `frozen` for a stuck game; other values name a row.
-inline constexpr u8 kStuck = 255;
+// Values of `frozen` for a stuck game and for one whose rules failed; other values name a row.
+inline constexpr u8 kStuck = 255, kFailed = 254;
 inline constexpr u32 kEndless = 1u << 24;  // an episode of so many decisions is stuck
-static_assert(G::kRows < kStuck);
+static_assert(G::kRows < kFailed);
+
+// Whether the rules of a game have failed; those of bundled games cannot.
+template <class Game>
+__device__ inline bool has_failed(const Game& game) {
+  if constexpr (requires { game.failed(); })
+    return game.failed();
+  else
+    return false;
+}
+template <class Game>
+__device__ inline void forget_failure(Game& game) {
+  if constexpr (requires { game.forget_failure(); }) game.forget_failure();
+}
 
 // Actions for the last rows. An action that cannot be played freezes its game, with its rows, until
 // the caller checks `frozen`. The action is kept for the error message.
 struct ActionsView {
   const Legal<G>* legal;
   const G::Action* action;
-  u8* frozen;  // by game: 0, 1 + the row whose action was rejected, or kStuck
+  u8* frozen;  // by game: 0, 1 + the row whose action was rejected, kStuck or kFailed
   G::Action* rejected;
 
   SPARRING_FN bool rejects(const Env<G>& env, const Legal<G>* current_legal, const G::Action* given,
@@ -321,6 +340,7 @@ __device__ inline bool advance(Env<G>& env, const Setting<G>& setting, u32 game,
   if (first_episode) result.recorder.goal_results = goal_results;
   for (;;) {
     if (playing) play_step(env, setting, game, extra, legal, given, forced, result);
+    if (has_failed(env.game)) return false;
     if (!playing || result.over()) {
       u32& count = unasked[Stage::lane()];
       count = first_episode || !playing ? 0 : count + 1;
@@ -383,6 +403,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     }
   }
   rows.write(context, warp_games.has_game, current_legal);
+  if (warp_games.has_game && has_failed(stage.env().game)) actions.frozen[game] = kFailed;
   stage.put_envs();
 }
 
@@ -413,6 +434,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
   if (warp_games.has_game) {
     Env<G>& env = stage.env();
     frozen[game] = 0;
+    forget_failure(env.game);
     outcome.clear(game);
     if (restart) {
       const auto at_end = [](const Result&) {};
@@ -429,6 +451,7 @@ extern "C" __global__ void __launch_bounds__(kWarp)
     }
   }
   rows.write(context, warp_games.has_game, current_legal);
+  if (warp_games.has_game && has_failed(stage.env().game)) frozen[game] = kFailed;
   stage.put_envs();
 }
 

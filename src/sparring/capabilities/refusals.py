@@ -36,6 +36,7 @@ from sparring.games.hidden import hidden_of
 from sparring.games.lookup import game_module
 from sparring.games.rules import Rules, game_names
 from sparring.pools.custom.cache import is_custom, pixels_of
+from sparring.pygames.registry import is_registered
 
 HIERARCHY = "hierarchy.on"
 """The feature that turns PPO into another learner."""
@@ -365,4 +366,5 @@ def game_offers(rules: Rules) -> frozenset[str]:
 @cache
 def games_offering(ability: str) -> Sequence[str]:
     """Return the bundled games that offer an ability with default flags."""
-    return [name for name in game_names() if ability in game_offers(Rules(name))]
+    names = [name for name in game_names() if not is_registered(name)]
+    return [name for name in names if ability in game_offers(Rules(name))]

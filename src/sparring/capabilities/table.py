@@ -117,6 +117,7 @@ ABILITIES: Mapping[str, Mapping[str, Ability]] = {
         "devices": Ability("graphs on a GPU"),
         "seeing": Ability("games and network on the CPU", "use --device cpu"),
         "playouts in worlds": Ability("games on the CPU", "use --device cpu"),
+        "trees of rules in Python": Ability("games on the CPU", "use --device cpu"),
     },
 }
 """Abilities by part, as error messages describe them."""
@@ -191,7 +192,7 @@ HOST = frozenset(
     {"continuous actions", "dqn.mode rollouts", "hindsight", "host rollouts", "host updates"}
     | {"networks by role", "normalized observations", "opponents with other networks"}
     | {"past selves by role", "playouts in worlds", "replay", "replay in hindsight"}
-    | {"tree search", "win bonus"}
+    | {"tree search", "trees of rules in Python", "win bonus"}
 )
 """Abilities with games on the CPU. `host rollouts`: those of custom environments and learners, and
 those of other processes."""
@@ -259,6 +260,7 @@ FEATURES: Mapping[str, FeatureSpec] = {
     "algo qrdqn": FeatureSpec({NETWORK: ("quantiles",), PLACE: ("host updates",)}),
     "algo td3": FeatureSpec({NETWORK: ("squash",), PLACE: ("host updates",)}),
     "playouts in worlds": FeatureSpec({PLACE: ("playouts in worlds",)}),
+    "trees of rules in Python": FeatureSpec({PLACE: ("trees of rules in Python",)}),
     **dict.fromkeys(OF_WORLDS, FeatureSpec({GAME: ("hides",)})),
     "gumbel.c_scale": FeatureSpec({GAME: ("open",)}),
     "replay": FeatureSpec({PLACE: ("replay",)}),

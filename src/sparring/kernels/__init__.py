@@ -6,7 +6,7 @@ Needs the extra `cuda` (NVRTC and its bindings) and a CUDA build of torch, no to
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NotRequired, TypedDict, Unpack
 
 import torch
@@ -16,7 +16,16 @@ from sparring.kernels import compiling
 from sparring.kernels.compiling import HEADERS, Program, checked, version
 from sparring.kernels.views import Interface, KernelView
 
-__all__ = ["HEADERS", "Kernel", "KernelModule", "build", "build_ahead", "compiled", "version"]
+__all__ = [
+    "HEADERS",
+    "Kernel",
+    "KernelModule",
+    "LinkedRules",
+    "build",
+    "build_ahead",
+    "compiled",
+    "version",
+]
 
 
 class Kernel:
@@ -86,6 +95,10 @@ class KernelModule:
         return self._interface.names(struct)
 
 
+LinkedRules = Callable[[str], tuple[bytes, ...]]
+"""Makes LTO-IR of rules that kernels call, for an architecture such as sm_90."""
+
+
 class CompileOptions(TypedDict):
     """Options of compilation."""
 
@@ -96,6 +109,7 @@ class CompileOptions(TypedDict):
     """Number of parts that are compiled in parallel; SPARRING_UNIT selects the kernels of each."""
     what: NotRequired[str]
     """Name of the game or network, for progress output."""
+    linked: NotRequired[LinkedRules]
 
 
 def build(
@@ -127,14 +141,17 @@ def programs_of(
             f"with CUDA_VISIBLE_DEVICES={device.index}"
         )
     major, minor = torch.cuda.get_device_capability(device)
+    arch = f"sm_{major}{minor}"
+    linked = options["linked"](arch) if "linked" in options else ()
     marks = [{"SPARRING_UNIT": unit} for unit in range(units)] if units > 1 else [{}]
     return [
         compiling.program(
             source,
             {**defines, **mark},
             exact=options["exact"],
-            arch=f"sm_{major}{minor}",
+            arch=arch,
             what=what,
+            linked=linked,
         )
         for mark in marks
     ]

@@ -19,6 +19,7 @@ from typing import Any
 
 from sparring import _native
 from sparring.errors import ConfigError, SparringError
+from sparring.kernels.linking import link, linker_version
 from sparring.kernels.views import Interface
 
 HEADERS = Path(_native.__file__).parent / "csrc"
@@ -35,11 +36,17 @@ class Program:
     arch: str
     what: str = ""
     """Name of the game or network, for progress output."""
+    linked: tuple[bytes, ...] = ()
+    """LTO-IR of rules that the kernels call."""
 
     @property
     def file(self) -> Path:
         """Cache file; its name depends on sources, options and compiler."""
-        return cache_folder() / self.arch / f"{fingerprint(self.source, self.options)}.cubin"
+        return cache_folder() / self.arch / f"{self.fingerprint}.cubin"
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint(self.source, self.options, self.linked)
 
 
 def program(
@@ -50,17 +57,22 @@ def program(
     arch: str,
     draft: bool = False,
     what: str = "",
+    linked: tuple[bytes, ...] = (),
 ) -> Program:
+    """Make a program. linked: LTO-IR of rules that it calls."""
     options = (
         "--std=c++20",
-        f"-arch={arch}",
+        *((f"-arch={arch.replace('sm', 'compute')}", "-dlto", "-rdc=true") if linked else ()),
+        *(() if linked else (f"-arch={arch}",)),
         f"-I{HEADERS}",
         "-default-device",
         f"--fmad={'false' if exact else 'true'}",
         *(["--Ofast-compile=max"] if draft else []),
         *(f"-D{name}={value}" for name, value in defines.items()),
     )
-    return Program(source + Interface(source, defines, HEADERS).checks(), options, arch, what)
+    return Program(
+        source + Interface(source, defines, HEADERS).checks(), options, arch, what, linked
+    )
 
 
 class CompileProgress:
@@ -127,7 +139,9 @@ def _compile(one: Program, future: Future[bytes]) -> None:
         with locked(one.file):
             code = read_cached(one.file)
             if code is None:
-                code = run_compiler(one.source, one.options)
+                code = run_compiler(one.source, one.options, "LTOIR" if one.linked else "CUBIN")
+                if one.linked:
+                    code = link(code, one.linked, one.arch)
                 write_cache(one.file, code)
         future.set_result(code)
     except BaseException as error:
@@ -161,10 +175,12 @@ def finish(one: Program) -> bytes:
             _running.pop(str(one.file), None)
 
 
-def fingerprint(source: str, options: Sequence[str]) -> str:
+def fingerprint(source: str, options: Sequence[str], linked: tuple[bytes, ...] = ()) -> str:
     digest = hashlib.sha256(headers_digest())
     for text in (source, *(word for word in options if not word.startswith("-I")), version()):
         digest.update(text.encode() + b"\0")
+    for part in (*linked, *([linker_version().encode()] if linked else [])):
+        digest.update(hashlib.sha256(part).digest())
     return digest.hexdigest()[:32]
 
 
@@ -190,8 +206,10 @@ def version() -> str:
     return f"{major}.{minor}"
 
 
-def run_compiler(source: str, options: Sequence[str]) -> bytes:
+def run_compiler(source: str, options: Sequence[str], output: str = "CUBIN") -> bytes:
     """Run NVRTC; its log becomes the error.
+
+    output: CUBIN, or LTOIR for the linker.
 
     It writes into `bytes` that are made here. They must not be shared by Python, as b" " is: an
     empty log needs one byte.
@@ -203,18 +221,19 @@ def run_compiler(source: str, options: Sequence[str]) -> bytes:
         nvrtc.nvrtcCreateProgram(source.encode(), b"kernels.cu", 0, [], []), "NVRTC"
     )
     words = [option.encode() for option in options]
-    (code,) = nvrtc.nvrtcCompileProgram(nvrtc_program, len(words), words)
-    if int(code):
+    (failed,) = nvrtc.nvrtcCompileProgram(nvrtc_program, len(words), words)
+    if int(failed):
         log = bytes(checked(nvrtc.nvrtcGetProgramLogSize(nvrtc_program), "NVRTC"))
         nvrtc.nvrtcGetProgramLog(nvrtc_program, log)
         text = log.decode(errors="replace")
         error = SparringError(f"the kernels do not compile: {text}")
         error.add_note(text)  # the whole log, for the author of the game
         raise error
-    cubin = bytes(checked(nvrtc.nvrtcGetCUBINSize(nvrtc_program), "NVRTC"))
-    checked(nvrtc.nvrtcGetCUBIN(nvrtc_program, cubin), "NVRTC")
+    size = checked(getattr(nvrtc, f"nvrtcGet{output}Size")(nvrtc_program), "NVRTC")
+    code = bytes(size)
+    checked(getattr(nvrtc, f"nvrtcGet{output}")(nvrtc_program, code), "NVRTC")
     nvrtc.nvrtcDestroyProgram(nvrtc_program)
-    return cubin
+    return code
 
 
 def checked(answer: tuple[Any, ...], what: str) -> Any:

@@ -9,7 +9,6 @@ from sparring import _native
 from sparring.errors import ConfigError
 from sparring.games.arguments import check_int
 from sparring.games.rules import Rules
-from sparring.pygames.registry import is_registered
 
 MEMORY_STEP = 16
 """Memory is a multiple of this many bytes, so that rows stay aligned."""
@@ -70,12 +69,3 @@ def lengths_by_lot(rules: Rules, most: int) -> npt.NDArray[np.intp]:
         ended = pool.terminated | pool.truncated
         lengths[ended] = np.minimum(lengths[ended], step + 1)
     return lengths
-
-
-def check_native(rules: Rules) -> Rules:
-    """Refuse rules in Python, where only native ones can run; return others."""
-    if is_registered(rules.name):
-        raise ConfigError(
-            f"{rules.name} has rules in Python, which run on CPU threads: --device cpu"
-        )
-    return rules

@@ -50,6 +50,7 @@ ADVICE = (
         r"Use of unsupported NumPy function '(?P<a>[\w.]+)'",
         "{0} cannot be compiled, or not with these arguments; write the loop",
     ),
+    (r"NRT required but not enabled", "it makes a list or an array"),
     (r"variable '(?P<a>\w+)' referenced before assignment", "{0} has no value yet"),
     (r"Use of unsupported opcode|[Uu]nsupported opcode", "such a statement cannot be compiled"),
     (

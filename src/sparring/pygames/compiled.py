@@ -185,7 +185,7 @@ class Compiled:
         known = self.file.with_suffix(".done").is_file()
         if not known and not quiet:
             print(f"compiling {declared.name}, once per machine ...", file=sys.stderr, flush=True)
-        self.jitted = self.dispatchers([*functions, *helpers])
+        self.jitted = linked_copies([*functions, *helpers], njit(**OPTIONS))
         if not known:
             self.check_types()
         self.functions = self.wrap(self.write_source())
@@ -217,24 +217,6 @@ class Compiled:
             Path(draws.__file__).read_text(),
         )
         return hashlib.sha256(source_hash(functions, layout)).hexdigest()[:32]
-
-    def dispatchers(self, functions: list[FunctionType]) -> dict[FunctionType, Any]:
-        """Make functions that call each other compilable."""
-        jitted: dict[FunctionType, Any] = {}
-        tables: dict[FunctionType, dict[str, Any]] = {}
-        for function in functions:
-            tables[function] = dict(function.__globals__)
-            copy = FunctionType(
-                function.__code__, tables[function], function.__name__, function.__defaults__
-            )
-            copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
-            copy.__kwdefaults__ = function.__kwdefaults__
-            jitted[function] = njit(**OPTIONS)(copy)
-        for function in functions:
-            for name, value in function.__globals__.items():
-                if isinstance(value, FunctionType) and value in jitted:
-                    tables[function][name] = jitted[value]
-        return jitted
 
     def rules(self) -> list[tuple[str, FunctionType]]:
         """The functions with the rule that they are."""
@@ -340,6 +322,27 @@ class Compiled:
                     of = declared.functions.get(rule) or next(iter(declared.bots.values()))
                     raise explain(error, of) from None
         return made
+
+
+def linked_copies(
+    functions: list[FunctionType], jit: Callable[[FunctionType], Any]
+) -> dict[FunctionType, Any]:
+    """Make functions that call each other compilable."""
+    jitted: dict[FunctionType, Any] = {}
+    tables: dict[FunctionType, dict[str, Any]] = {}
+    for function in functions:
+        tables[function] = dict(function.__globals__)
+        copy = FunctionType(
+            function.__code__, tables[function], function.__name__, function.__defaults__
+        )
+        copy.__module__, copy.__qualname__ = function.__module__, function.__qualname__
+        copy.__kwdefaults__ = function.__kwdefaults__
+        jitted[function] = jit(copy)
+    for function in functions:
+        for name, value in function.__globals__.items():
+            if isinstance(value, FunctionType) and value in jitted:
+                tables[function][name] = jitted[value]
+    return jitted
 
 
 def arguments(function: FunctionType) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,6 +23,7 @@ INTERPRETED = "SPARRING_INTERPRETED"
 """Environment variable: 1 runs rules in Python by the interpreter."""
 SUFFIX = " (interpreted)"
 INSTALL = "pip install 'sparring[python-games]'"
+INSTALL_CUDA = "pip install 'sparring[cuda-python-games]'"
 
 _loaded: dict[str, Declaration] = {}
 _runners: dict[str, Any] = {}
@@ -145,6 +146,58 @@ def runs_compiled(name: str) -> bool:
     return not isinstance(_runners[name], Interpreter)
 
 
+def lacks_on_gpu() -> str:
+    """What rules in Python lack here for games on a GPU; "" if nothing."""
+    if os.environ.get(INTERPRETED, "") not in ("", "0"):
+        return f"{INTERPRETED} is set, and the interpreter runs on the CPU only"
+    if find_spec("numba") is None or find_spec("numba_cuda") is None:
+        return f"rules in Python need numba-cuda there: {INSTALL_CUDA}"
+    return ""
+
+
+def rules_on_gpu(name: str) -> Callable[[str], tuple[bytes, ...]]:
+    """What compiles the rules of a registered game for GPUs; see `kernels.CompileOptions`."""
+    lacks = lacks_on_gpu()
+    if lacks or name.endswith(SUFFIX):
+        why = lacks or "the interpreter runs on the CPU only"
+        raise RulesError(
+            f"{name} cannot run on a GPU: {why}; or leave its games on CPU: --pool cpu"
+        )
+    try:
+        from sparring.pygames.on_gpu import DeviceRules
+    except ImportError as missing:
+        raise RulesError(
+            f"{name} cannot run on a GPU: {missing}; {INSTALL_CUDA}, or --pool cpu"
+        ) from None
+    return DeviceRules(declaration_called(name)).code
+
+
+def script_sizes_of(name: str) -> dict[str, int]:
+    """Compile-time constants of a registered game for csrc/cuda/scripted.cuh."""
+    declared = declaration_called(name)
+    cls, bytes_used = declared.cls, declared.state_dtype.itemsize
+    room = [s for s in _native.script_sizes() if s[0] >= bytes_used and s[1] >= declared.actions]
+    scored = "score" in declared.functions
+    sizes = {
+        "BYTES": min(room)[0],
+        "ACTIONS": min(room)[1],
+        "ROLES": len(cls.roles),
+        "PARTS": len(declared.parts),
+        "ENDS": len(cls.ends),
+        "COUNTERS": len(cls.counters),
+        "BOTS": len(declared.bots),
+        "PAID": -1 if scored else paid_offset(declared.state, declared.seats),
+        "LIMITS": limit_bits(declared),
+    }
+    return {f"SPARRING_SCRIPT_{word}": number for word, number in sizes.items()}
+
+
+def limit_bits(declared: Declaration) -> int:
+    """Bit e: end e is a limit."""
+    cls = declared.cls
+    return sum(1 << i for i, end in enumerate(cls.ends) if end in cls.limits)
+
+
 def described(declared: Declaration, name: str) -> dict[str, Any]:
     """What the core has to know of a game."""
     cls = declared.cls
@@ -175,7 +228,7 @@ def described(declared: Declaration, name: str) -> dict[str, Any]:
         "actions": declared.actions,
         "state_bytes": dtype.itemsize,
         "paid_offset": -1 if scored else paid_offset(declared.state, declared.seats),
-        "truncating": sum(1 << i for i, end in enumerate(cls.ends) if end in cls.limits),
+        "truncating": limit_bits(declared),
         "fields": fields,
         "blocks": [block_rows(word, block) for word, block in declared.blocks.items()],
         "roles": list(cls.roles),

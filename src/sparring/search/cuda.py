@@ -20,6 +20,7 @@ from sparring.kernels import CompileOptions, build, build_ahead
 from sparring.machine import check_memory_budget
 from sparring.pools.cuda.pool import CudaPool
 from sparring.pools.cuda.sizes import WARP, sizes_of
+from sparring.pools.cuda.sources import bundled_source
 from sparring.pools.native import Pool
 from sparring.search.budget import GUMBEL, RULES
 from sparring.search.search import SearchConfig, check_open
@@ -247,7 +248,7 @@ class CudaSearch:
 
 def program_of(rules: Rules, host: Pool) -> tuple[str, dict[str, int]]:
     """Return the source of the kernels and its constants."""
-    return SOURCE.format(name=rules.name), sizes_of(rules, host)
+    return bundled_source(rules, SOURCE, "searches"), sizes_of(rules, host)
 
 
 def compile_options(rules: Rules, device: torch.device) -> CompileOptions:

@@ -8,13 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sparring.errors import ConfigError, IllegalActionError, SparringError
+from sparring.errors import ConfigError, IllegalActionError, RulesError, SparringError
 from sparring.games.rules import Rules, describe_illegal_action
 from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.native import Pool
 
 NEVER_ASKED = 255
 """Code in `frozen`: the game has not asked a policy for too long; csrc/cuda/pool.cuh."""
+RULES_FAILED = 254
+"""Code in `frozen`: the game's rules in Python failed."""
 
 
 def as_given(action: Any, rows: int, box: int, device: torch.device) -> Tensor:
@@ -44,6 +46,11 @@ def why_frozen(
         return ConfigError(
             f"{rules.name} game {number}: no policy decides any more; change the line-up or the "
             "flags so that one has a choice, and reset"
+        )
+    if code == RULES_FAILED:
+        return RulesError(
+            f"{rules.name} game {number}: the rules failed on the GPU; the same run with "
+            "--device cpu plays the same games and says in which line"
         )
     row = first + code - 1
     action, legal = refused[row].cpu(), batch.legal[row].cpu().numpy()

@@ -23,9 +23,10 @@ from sparring.pools.cuda.batch import CudaBatch
 from sparring.pools.cuda.counts import CountsOnDevice
 from sparring.pools.cuda.memory import make_memories
 from sparring.pools.cuda.sizes import MASK_BYTES, STAGE_BYTES, check_games, sizes_of, warps_for
+from sparring.pools.cuda.sources import game_source
 from sparring.pools.cuda.starts import DeviceStarts
 from sparring.pools.cuda.states import put_body
-from sparring.pools.limits import bytes_per_game, check_memory, check_native, memory_entry
+from sparring.pools.limits import bytes_per_game, check_memory, memory_entry
 from sparring.pools.lineups import Lineup, Mixes, PlayerId
 from sparring.pools.native import Pool
 from sparring.pools.starts import Start
@@ -86,7 +87,7 @@ class CudaPool(CountsOnDevice):
             in global memory, which is slower.
         per_warp: games per warp, up to 32; None: the default of the game's header.
         """
-        self.rules = check_native(rules_for(game, config))
+        self.rules = rules_for(game, config)
         self.device = torch.device(device)
         if self.device.type != "cuda" or not torch.cuda.is_available():
             raise ConfigError(f"device={device!r}: this pool needs a GPU that torch can see")
@@ -120,9 +121,12 @@ class CudaPool(CountsOnDevice):
         ]
         native = self._hosts[0]._native
         side_bytes = native.extra.size
+        sizes_defined = sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes)
+        source, defines, linking = game_source(self.rules, SOURCE, sizes_defined)
         self._kernels = build(
-            SOURCE.format(name=self.rules.name),
-            sizes_of(self.rules, self._hosts[0], memory=memory, stage_bytes=stage_bytes),
+            source,
+            defines,
+            **linking,
             exact=True,
             device=self.device,
             units=UNITS,

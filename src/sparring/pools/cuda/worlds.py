@@ -9,6 +9,7 @@ from sparring.games.belief import check_worlds
 from sparring.games.seeds import seed_bits
 from sparring.kernels import build
 from sparring.pools.cuda.pool import CudaPool
+from sparring.pools.cuda.sources import bundled_source
 
 BLOCK = 64
 SOURCE = """
@@ -22,12 +23,10 @@ class CudaWorlds:
     """Draws the worlds of a GPU pool: bit for bit those of `Pool.draw_worlds`."""
 
     def __init__(self, pool: CudaPool) -> None:
-        name = pool.rules.name
-        what = f"worlds of {name}"
+        what = f"worlds of {pool.rules.name}"
         self.pool = pool
-        self._kernels = build(
-            SOURCE.format(name=name), {}, exact=True, device=pool.device, what=what
-        )
+        source = bundled_source(pool.rules, SOURCE, "worlds")
+        self._kernels = build(source, {}, exact=True, device=pool.device, what=what)
 
     def draw(
         self, rows: Tensor, worlds: int, *, seed: int = 0, belief: Tensor | None = None

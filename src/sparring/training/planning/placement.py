@@ -13,7 +13,7 @@ from sparring.capabilities.table import ABILITIES, PLACE, PLACES
 from sparring.config import TrainConfig
 from sparring.errors import ConfigError, warn
 from sparring.learn.plan import CPU
-from sparring.pygames.registry import is_python_game
+from sparring.pygames.registry import is_python_game, lacks_on_gpu
 from sparring.training.planning.gpus import check_gpu, chosen_gpu, gpus_of, use_gpu
 
 GPU = "cuda"
@@ -40,9 +40,10 @@ class Placement:
 def choose_placement(config: TrainConfig, asked: Iterable[FeatureRequest]) -> Placement:
     """Decide where the network and the games of a run or a population are."""
     device = device_of(config)
-    pool = CPU if config.pool == "auto" and is_python_game(config.game) else config.pool
-    if pool == "cuda" and is_python_game(config.game):
-        raise ConfigError(f"pool cuda: {config.game} has rules in Python, which run on CPU threads")
+    pool = config.pool
+    if device != CPU and pool == "auto" and is_python_game(config.game) and (why := lacks_on_gpu()):
+        warn(f"slower, because {config.game} runs on CPU threads: {why}")
+        pool = CPU
     games_on, asked = choose_pool(pool, device), list(asked)
     names = (CPU,) if device == CPU else (GRAPHS if games_on != CPU else BESIDE, APART)
     way = first_fit(PLACE, {name: PLACES[name] for name in names}, asked)

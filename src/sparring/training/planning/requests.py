@@ -30,6 +30,7 @@ from sparring.curriculum.phases import Phase
 from sparring.factories import is_factory
 from sparring.games.rules import Rules, game_names
 from sparring.pools.custom.cache import is_custom
+from sparring.pygames.registry import is_registered
 from sparring.search.worlds import uses_worlds
 from sparring.training.planning.algorithms import REMEMBERS, ROLLOUTS
 from sparring.training.planning.presets import presets_of
@@ -168,6 +169,9 @@ def of_gumbel(
     if uses_worlds(rules):
         typed = f"algo gumbel in {rules.name}, which hides cards,"
         yield "playouts in worlds", ask("playouts in worlds", typed, "use --algo ppo")
+    elif is_registered(rules.name):
+        typed = f"algo gumbel with rules in Python ({rules.name})"
+        yield "trees of rules in Python", ask("trees of rules in Python", typed, "use --algo ppo")
     usual = GumbelConfig()
     for one, feature in itertools.product(settings, (*OF_WORLDS, "gumbel.c_scale")):
         name = feature.removeprefix("gumbel.")
