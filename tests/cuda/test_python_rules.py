@@ -142,7 +142,7 @@ def test_a_million_decisions_are_those_of_the_native_header(case: str) -> None:
 def test_memory_line_ups_and_saved_games() -> None:
     rules = Rules(OH_HELL)
     cpu, gpu = Pool(rules, 128, seed=6, threads=2), CudaPool(rules, 128, seed=6, stage_bytes=0)
-    play(cpu, gpu, 5_000)  # larger games play in global memory
+    play(cpu, gpu, 20_000)  # larger games play in global memory
     for pool in (cpu, gpu):
         pool.set_lineups([Lineup((0, "careful", 0, "careful"))])
         pool.set_rewards({"kept": 1.0})
