@@ -68,7 +68,11 @@ def main() -> None:
     )
     given = parser.parse_args()
     if given.update_docs is not None:
-        update_docs([json.loads(path.read_text()) for path in given.update_docs])
+        records = [json.loads(path.read_text()) for path in given.update_docs]
+        for path, record in zip(given.update_docs, records, strict=True):
+            if None in (part["machine"]["commit"] for part in record["parts"].values()):
+                raise SystemExit(f"{path} names no commit: it was measured outside a checkout")
+        update_docs(records)
         return
     wanted = HEADLINE if given.headline else tuple(given.only)
     if not torch.cuda.is_available():
