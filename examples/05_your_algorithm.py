@@ -6,8 +6,8 @@ them. The rest is up to you: nothing here but `Pool`, `Lineup` and `LEARNER` is 
     python examples/05_your_algorithm.py
 
 A learner that is to have runs, checkpoints, curves and evaluation as well implements four methods
-and is named on the command line (`--algo my_learner:make`, docs/inside/add-a-learner.md). The same for PPO, on
-one page: 10_ppo_on_one_page.py.
+and is named on the command line (`--algo my_learner:make`, docs/inside/add-a-learner.md). PPO on
+one page is 10_ppo_on_one_page.py.
 
 It takes 17 s of processor time (README.md says where) and prints:
 

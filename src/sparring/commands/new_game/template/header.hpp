@@ -1,7 +1,7 @@
 // My game: who takes the last one wins.
 //
-// Two seats take one to three from a heap by turns. Change it into your game; docs/inside/add-a-game.md
-// has the whole contract.
+// Two seats take one to three from a heap by turns. Change it into your game;
+// docs/inside/add-a-game.md has the whole contract.
 #pragma once
 
 #include "core/bounds.hpp"
