@@ -25,9 +25,10 @@ from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
 from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
-from sparring.league.arena import default_opponents, strength_of
+from sparring.league.arena import default_opponents, strength_of, whole_rounds
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
+from sparring.pools.custom.cache import is_custom
 from sparring.store.folders import display_path
 from sparring.training.agent import Agent, UnmeasuredError, measure, score_rates
 from sparring.training.budget import BUDGETS, MET
@@ -109,7 +110,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
                 return report_stopped([agent])
             settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
             try:
-                results = measured(agent, settings)
+                results = measured(agent, settings, quiet=as_json)
             except UnmeasuredError as error:
                 results, missing = error.results, str(error)
     except Interrupted as error:
@@ -183,9 +184,14 @@ def measuring(agent: Agent) -> str:
     return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {display_path(agent.run)}"
 
 
-def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
-    matches = len(settings.eval.against or default_opponents(agent.policy.rules)) or 1
-    with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
+def measured(agent: Agent, settings: TrainConfig, *, quiet: bool) -> dict[str, MatchResult]:
+    against = settings.eval.against or default_opponents(agent.policy.rules)
+    if not quiet:
+        limit = "up to " * is_custom(agent.policy.rules)  # whose games have a time limit
+        games = f"{whole_rounds(agent.policy.rules, settings.eval.final_games):,} games"
+        each = f" against each of {', '.join(against)}" if against else ""
+        say(f"trained; measuring {limit}{games}{each}; Ctrl-C leaves the run unmeasured")
+    with ProgressBar(f"measuring {agent.policy.rules.name}", len(against) or 1) as steps:
         return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)
 
 
@@ -245,7 +251,7 @@ def train_here(
         if agent.ended.startswith("SIG"):
             break
         try:
-            results = measured(agent, member)
+            results = measured(agent, member, quiet=config.json)
         except UnmeasuredError as error:
             print(f"sparring: {error}", file=sys.stderr)
             well = False
