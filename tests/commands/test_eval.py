@@ -195,6 +195,7 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
         ("captain --game skull_king --opening-plies -2", "must be from 0 to 100"),
         ("careful --game tic_tac_toe --opening-plies 9", "--opening-plies 9 leaves no decision"),
         ("captain --game skull_king --set nmu_players=3", "did you mean 'num_players'?"),
+        ("captain --against random rule_easy --games 4", "write --against random,rule_easy; see"),
         ("captain --game skull_king --against random,random", "given twice"),
         ("FOLDER/ttt --game skull_king", "plays tic_tac_toe, not skull_king"),
         ("FOLDER/three --set num_players=4", "trained with num_players=3"),
