@@ -116,7 +116,7 @@ def dispatch(args: list[str]) -> int:
     if set(rest) & set(HELP):
         print(explain(command, rest))
         return OK
-    if command.module == "train" and works_for_another():
+    if command.name in ("train", "resume") and works_for_another():
         return int(importlib.import_module("sparring.cluster.replicas.torchrun").serve())
     if command.name in LEARNING and not has_torch():
         raise ConfigError(needs_package(f"sparring {command.name}", "torch"))

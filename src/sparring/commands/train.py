@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.curves import plot_run
+from sparring.commands.shared.finished import strength_words
 from sparring.commands.shared.printing import (
     ProgressBar,
     echo,
@@ -31,7 +32,7 @@ from sparring.learn.learner import DivergedError
 from sparring.pools.custom.cache import is_custom
 from sparring.store.folders import display_path
 from sparring.training.agent import Agent, UnmeasuredError, measure, score_rates
-from sparring.training.budget import BUDGETS, MET
+from sparring.training.budget import MET
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -40,9 +41,9 @@ from sparring.training.planning.settings import (
     read_varied,
     value_at,
 )
-from sparring.training.records.overview import Overview, done_line, events_of, measured_line
+from sparring.training.records.overview import Overview, events_of, measured_line
 from sparring.training.records.run import Run, check_name
-from sparring.training.records.strength import Strength, best_opponent, strength_in
+from sparring.training.records.strength import best_opponent, strength_in
 from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
 
@@ -51,8 +52,6 @@ OK, FAILED = 0, 3
 
 def run(config: TrainConfig | ResumeConfig) -> int:
     if isinstance(config, ResumeConfig):
-        if seen := done_already(config):
-            return report_done(seen, as_json=config.json)
         return report(
             lambda: resume(
                 config.run,
@@ -72,30 +71,6 @@ def run(config: TrainConfig | ResumeConfig) -> int:
     if len(members_of(config)) > 1:
         return report_several(config)
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
-
-
-def done_already(config: ResumeConfig) -> Overview | None:
-    """Return a run that is trained and measured; None if something is left to do."""
-    seen = Overview(display_path(Run.open(config.run).path))
-    more = config.checkpoint >= 0 or any(getattr(config, kind) for kind in BUDGETS)
-    return None if more or seen.state != "done" or not seen.met else seen
-
-
-def report_done(overview: Overview, *, as_json: bool) -> int:
-    line = done_line(overview)
-    if as_json:
-        kept = ("decisions", "minutes", "checkpoint", "strength", "results", "progress")
-        summary = {key: overview.results.get(key) for key in kept}
-        print_json({"run": str(overview.path), "ended": overview.ended, "message": line, **summary})
-        return OK
-    print(line)
-    if overview.strength:
-        print(f"strength: {strength_words(overview.strength)}")
-    return OK
-
-
-def strength_words(found: Strength) -> str:
-    return f"{found.measure} {found.figure}" + (f" ({found.interval})" * bool(found.interval))
 
 
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:
