@@ -106,7 +106,9 @@ def test_it_is_told_how_often_games_repeat(
     assert main(["eval", *words, "--opening-plies", "0"]) == 0
     shown = capsys.readouterr().out
     assert re.search(
-        r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals$", shown, re.M
+        r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals; .* --opening-plies$",
+        shown,
+        re.M,
     )
     assert "not distinguishable from" in shown
     assert main(["eval", "captain", "--game", "skull_king", "--games", "7", "--json"]) == 0
