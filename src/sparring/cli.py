@@ -116,7 +116,7 @@ def dispatch(args: list[str]) -> int:
     if set(rest) & set(HELP):
         print(explain(command, rest))
         return OK
-    if command.module == "train" and works_for_another():
+    if command.name in ("train", "resume") and works_for_another():
         return int(importlib.import_module("sparring.cluster.replicas.torchrun").serve())
     if command.name in LEARNING and not has_torch():
         raise ConfigError(needs_package(f"sparring {command.name}", "torch"))
@@ -225,7 +225,7 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
     import tyro
 
     from sparring.commands.shared.opening import check_options
-    from sparring.config.arguments import invalid_value
+    from sparring.config.arguments import comma_error, invalid_value
     from sparring.config.ranges import NUMBERS
 
     check_options(command.name, config, args)
@@ -249,7 +249,8 @@ def parse(command: Command, config: Any, args: list[str], default: Any = None) -
         refused = find_config_error(stop)
         if refused:
             raise ConfigError(str(refused)) from None
-        why = invalid_value(args, config) or one_line(printed.getvalue())
+        said = one_line(printed.getvalue())
+        why = invalid_value(args, config) or comma_error(said, args, config) or said
         raise ConfigError(f"{why}; see: sparring {command.name} --help") from None
 
 

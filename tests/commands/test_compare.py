@@ -24,7 +24,7 @@ from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
 from sparring.store import checkpoint
 from sparring.training.records.comparison import compare
-from sparring.training.records.comparison_report import described, notes
+from sparring.training.records.comparison_report import GroupMatch, described, disagreements, notes
 from sparring.training.records.exploited import Exploited, add_exploited, read_exploited
 from sparring.training.records.overview import Overview
 
@@ -287,6 +287,16 @@ def test_words_are_honest_about_few_runs(model: Path) -> None:
     apart = "B over A: all runs of the one are stronger than all of the other"
     assert any(line.startswith(apart) and "1 of 10 comparisons" in line for line in few)
     assert any("not equally long" in line and "10k decisions" in line for line in few)
+
+
+def test_matches_that_the_weaker_group_wins_are_told(model: Path) -> None:
+    found = compare(paths(model, "slow", "fast"))
+    slow, fast = found.groups
+    assert disagreements(found, [GroupMatch(slow, fast, 64, 0.2, 0.1, 0.3)]) == []
+    assert disagreements(found, [GroupMatch(slow, fast, 64, 0.6, 0.4, 0.8)]) == []
+    (line,) = disagreements(found, [GroupMatch(slow, fast, 64, 0.9, 0.8, 0.95)])
+    assert "disagree: A wins the matches against B, which has more strength" in line
+    assert line.endswith("strength counts careful alone")
 
 
 def test_runs_of_equally_many_decisions_are_equally_long(

@@ -106,7 +106,9 @@ def test_it_is_told_how_often_games_repeat(
     assert main(["eval", *words, "--opening-plies", "0"]) == 0
     shown = capsys.readouterr().out
     assert re.search(
-        r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals$", shown, re.M
+        r"^distinct games  .*  [12] of 400, intervals count 1 of 200 deals; .* --opening-plies$",
+        shown,
+        re.M,
     )
     assert "not distinguishable from" in shown
     assert main(["eval", "captain", "--game", "skull_king", "--games", "7", "--json"]) == 0
@@ -195,6 +197,7 @@ def test_the_last_line_says_what_is_next(capsys: pytest.CaptureFixture[str], fol
         ("captain --game skull_king --opening-plies -2", "must be from 0 to 100"),
         ("careful --game tic_tac_toe --opening-plies 9", "--opening-plies 9 leaves no decision"),
         ("captain --game skull_king --set nmu_players=3", "did you mean 'num_players'?"),
+        ("captain --against random rule_easy --games 4", "write --against random,rule_easy; see"),
         ("captain --game skull_king --against random,random", "given twice"),
         ("FOLDER/ttt --game skull_king", "plays tic_tac_toe, not skull_king"),
         ("FOLDER/three --set num_players=4", "trained with num_players=3"),

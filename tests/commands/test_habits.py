@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import sparring
+from commands.run_helpers import make_run
 from sparring.cli import COMMANDS, main, read_options
 from sparring.config import TrainConfig
 from sparring.config.options import paths_of
@@ -63,6 +64,24 @@ def test_other_commands_are_asked_for_options_that_they_have(
     assert "did you mean --games?" in capsys.readouterr().err
     assert main(["runs", "--learning-rate", "3"]) == 2
     assert "did you mean" not in capsys.readouterr().err
+
+
+def test_a_resumed_run_keeps_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_run(tmp_path / "runs", "first", {})
+    make_run(tmp_path / "runs", "second", {}, algo="dqn")
+    monkeypatch.chdir(tmp_path)
+    for words, line in (
+        ("first --minutes 2 --ppo.lr 3e-4", "tic_tac_toe --init first --ppo.lr 3e-4"),
+        ("second --dqn.lr 1e-3", "tic_tac_toe --init second --algo dqn --dqn.lr 1e-3"),
+        ("--net.hidden 8 8 --net.no-shared", "GAME --init RUN --net.hidden 8 8 --net.no-shared"),
+    ):
+        assert main(["resume", *words.split()]) == 2
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"; a new run from these weights: sparring train {line}" in said
+    assert main(["resume", "first", "--ppo.learning-rate", "3"]) == 2
+    assert "no option --ppo.learning-rate" in capsys.readouterr().err
 
 
 def test_every_meaning_is_a_setting() -> None:

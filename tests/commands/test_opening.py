@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands.run_helpers import make_run, write_results
 from sparring.cli import find, parse, words_of
 from sparring.commands.shared import opening
 from sparring.commands.shared.opening import read_typed
@@ -71,6 +72,16 @@ def test_wrong_names_are_refused_and_help_is_shown_without_torch(tmp_path: Path)
         assert (code, err, torch) == (0, "", False), words
         assert out
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_is_done_says_so_without_torch(tmp_path: Path) -> None:
+    write_results(make_run(tmp_path / "runs", "first", {10: 0.5}), careful=0.5)
+    words = [sys.executable, "-c", ASKED, json.dumps(["resume first", "resume first --json"])]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    for code, out, _, torch in json.loads(done.stdout).values():
+        assert (code, torch) == (0, False)
+        assert "done: 10 of 10 updates; give more: sparring resume runs/first --updates 20" in out
 
 
 def test_a_line_says_what_begins_before_torch_is_loaded() -> None:

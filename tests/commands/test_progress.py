@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sparring.cli import main
 from sparring.commands.shared import printing
 from sparring.speed import profiling
 from sparring.speed.curves import CurveReader
@@ -25,6 +26,20 @@ def test_steps_count_from_one_to_all_and_amounts_are_what_is_done(
             games.reach(played, "games")
     told = capsys.readouterr().err.splitlines()
     assert [line.rpartition(" ")[2] for line in told] == ["(0/64)", "(64/64)"]
+
+
+SMALL = "tic_tac_toe --updates 1 --collect.games 4 --collect.steps 16 --net.hidden 8 --threads 1"
+
+
+def test_a_run_says_when_it_is_measured_and_what_ctrl_c_leaves(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = [*SMALL.split(), "--eval.off", "--eval.final-games", "7", "--runs", str(tmp_path)]
+    line = "sparring: trained; measuring 8 games against each of random, careful; Ctrl-C leaves"
+    assert main(["train", *words]) == 0
+    assert line in capsys.readouterr().err
+    assert main(["train", *words, "--json"]) == 0
+    assert line not in capsys.readouterr().err
 
 
 class Curves(CurveReader):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sparring.commands.shared.curves import plot_run
+from sparring.commands.shared.finished import strength_words
 from sparring.commands.shared.printing import (
     ProgressBar,
     echo,
@@ -25,12 +26,13 @@ from sparring.config import TrainConfig
 from sparring.config.runs import ResumeConfig
 from sparring.errors import SparringError, warn
 from sparring.games.rules import Rules
-from sparring.league.arena import default_opponents, strength_of
+from sparring.league.arena import default_opponents, strength_of, whole_rounds
 from sparring.league.results import MatchResult
 from sparring.learn.learner import DivergedError
+from sparring.pools.custom.cache import is_custom
 from sparring.store.folders import display_path
 from sparring.training.agent import Agent, UnmeasuredError, measure, score_rates
-from sparring.training.budget import BUDGETS, MET
+from sparring.training.budget import MET
 from sparring.training.planning.custom import rules_of
 from sparring.training.planning.plan import resolve
 from sparring.training.planning.settings import (
@@ -39,9 +41,9 @@ from sparring.training.planning.settings import (
     read_varied,
     value_at,
 )
-from sparring.training.records.overview import Overview, done_line, events_of, measured_line
+from sparring.training.records.overview import Overview, events_of, measured_line
 from sparring.training.records.run import Run, check_name
-from sparring.training.records.strength import Strength, best_opponent, strength_in
+from sparring.training.records.strength import best_opponent, strength_in
 from sparring.training.session import INIT
 from sparring.training.train import at_once, resume, train_population, train_with
 
@@ -50,8 +52,6 @@ OK, FAILED = 0, 3
 
 def run(config: TrainConfig | ResumeConfig) -> int:
     if isinstance(config, ResumeConfig):
-        if seen := done_already(config):
-            return report_done(seen, as_json=config.json)
         return report(
             lambda: resume(
                 config.run,
@@ -73,30 +73,6 @@ def run(config: TrainConfig | ResumeConfig) -> int:
     return report(lambda: train_with(config, quiet=config.json), as_json=config.json)
 
 
-def done_already(config: ResumeConfig) -> Overview | None:
-    """Return a run that is trained and measured; None if something is left to do."""
-    seen = Overview(display_path(Run.open(config.run).path))
-    more = config.checkpoint >= 0 or any(getattr(config, kind) for kind in BUDGETS)
-    return None if more or seen.state != "done" or not seen.met else seen
-
-
-def report_done(overview: Overview, *, as_json: bool) -> int:
-    line = done_line(overview)
-    if as_json:
-        kept = ("decisions", "minutes", "checkpoint", "strength", "results", "progress")
-        summary = {key: overview.results.get(key) for key in kept}
-        print_json({"run": str(overview.path), "ended": overview.ended, "message": line, **summary})
-        return OK
-    print(line)
-    if overview.strength:
-        print(f"strength: {strength_words(overview.strength)}")
-    return OK
-
-
-def strength_words(found: Strength) -> str:
-    return f"{found.measure} {found.figure}" + (f" ({found.interval})" * bool(found.interval))
-
-
 def report(work: Callable[[], Agent], *, as_json: bool) -> int:
     started = time.perf_counter()
     agent: Agent | None = None
@@ -109,7 +85,7 @@ def report(work: Callable[[], Agent], *, as_json: bool) -> int:
                 return report_stopped([agent])
             settings = read_config(Run.open(str(agent.run)).config, str(agent.run))
             try:
-                results = measured(agent, settings)
+                results = measured(agent, settings, quiet=as_json)
             except UnmeasuredError as error:
                 results, missing = error.results, str(error)
     except Interrupted as error:
@@ -183,9 +159,14 @@ def measuring(agent: Agent) -> str:
     return f"sparring {'resume' if agent.ended == 'done' else 'eval'} {display_path(agent.run)}"
 
 
-def measured(agent: Agent, settings: TrainConfig) -> dict[str, MatchResult]:
-    matches = len(settings.eval.against or default_opponents(agent.policy.rules)) or 1
-    with ProgressBar(f"measuring {agent.policy.rules.name}", matches) as steps:
+def measured(agent: Agent, settings: TrainConfig, *, quiet: bool) -> dict[str, MatchResult]:
+    against = settings.eval.against or default_opponents(agent.policy.rules)
+    if not quiet:
+        limit = "up to " * is_custom(agent.policy.rules)  # whose games have a time limit
+        games = f"{whole_rounds(agent.policy.rules, settings.eval.final_games):,} games"
+        each = f" against each of {', '.join(against)}" if against else ""
+        say(f"trained; measuring {limit}{games}{each}; Ctrl-C leaves the run unmeasured")
+    with ProgressBar(f"measuring {agent.policy.rules.name}", len(against) or 1) as steps:
         return measure(agent, settings.eval, steps.next, threads=settings.threads or 1)
 
 
@@ -245,7 +226,7 @@ def train_here(
         if agent.ended.startswith("SIG"):
             break
         try:
-            results = measured(agent, member)
+            results = measured(agent, member, quiet=config.json)
         except UnmeasuredError as error:
             print(f"sparring: {error}", file=sys.stderr)
             well = False

@@ -14,6 +14,8 @@ from sparring.errors import closest
 
 MIN_SIMILARITY = 0.75
 """Similarity from which on a mistyped option is taken for another one."""
+UNRECOGNIZED = "Unrecognized options: "
+"""How the parser's message begins where words are left over."""
 
 
 def split_lists(args: list[str], config: Any) -> list[str]:
@@ -132,6 +134,15 @@ def invalid_value(args: Sequence[str], config: Any) -> str:
     options = by_flag(config)
     messages = (value_error(options[name], name, values) for name, values in pairs(args))
     return next(filter(None, messages), "")
+
+
+def comma_error(why: str, args: Sequence[str], config: Any) -> str:
+    """Return how to write a comma list, if words after its first one are why the parser failed."""
+    options, extra = by_flag(config), set(why.removeprefix(UNRECOGNIZED).split(", "))
+    for name, values in pairs(args):
+        if "comma list" in options[name].help and values[1:] and extra >= set(values[1:]):
+            return f"{name} takes a comma list: write {name} {','.join(values)}"
+    return ""
 
 
 def by_flag(config: Any) -> dict[str, Option]:

@@ -173,7 +173,7 @@ def test_the_first_run_that_is_watched_measures_and_learns_as_if_it_had_not(
     assert "charts/machine_share" not in metrics.read(alone)
     assert not folder.exists()
     watched, same = trained("watched", quiet=False)
-    assert "measuring what this machine can do, once" in capsys.readouterr().err
+    assert "measuring this machine with these settings: about two" in capsys.readouterr().err
     for name, value in weights.items():
         assert value.equal(same[name]), name
     assert len(metrics.read(watched)["charts/machine_share"][0]) == 2  # the first one warms up
@@ -188,6 +188,12 @@ def test_the_first_run_that_is_watched_measures_and_learns_as_if_it_had_not(
     assert "measuring" not in capsys.readouterr().err
     sizes = [name for name in MeasurementCache().entries if name.startswith("minibatches of 64,")]
     assert {one[0] for one in MeasurementCache().entries[sizes[0]]["ratios"]} == {16, 64, 256}
+    monkeypatch.setattr(os, "getloadavg", lambda: (9e9, 0.0, 0.0))
+    for name, entry in MeasurementCache().entries.items():
+        MeasurementCache().put(name, **entry)
+    monkeypatch.setattr(os, "getloadavg", lambda: (0.0, 0.0, 0.0))
+    monitor_run(run_plan(config), plan, make_learner(config, plan), quiet=False)
+    assert "settings again, because it was busy when it was" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,12 @@ from sparring.errors import SparringError
 from sparring.league.intervals import wilson
 from sparring.league.statistics import Estimate
 from sparring.training.records.comparison import Comparison, RunGroup
-from sparring.training.records.comparison_report import GroupMatch, budget_name, measure_of
+from sparring.training.records.comparison_report import (
+    GroupMatch,
+    budget_name,
+    disagreements,
+    measure_of,
+)
 
 MANY_GROUPS = 4
 """With more groups, only pairs with the strongest are shown."""
@@ -164,7 +169,8 @@ def matches_of(
         return [], []
     if found.rules.seats == 1:
         return [], [f"{found.rules.name} has one seat: no matches between the groups"]
-    return play_matches(found, games, seed, threads or os.cpu_count() or 1)
+    matches, why = play_matches(found, games, seed, threads or os.cpu_count() or 1)
+    return matches, [*why, *disagreements(found, matches)]
 
 
 def play_matches(

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from sparring import ids
 from sparring.capabilities.refusals import check_typed
 from sparring.config import TrainConfig
-from sparring.config.arguments import is_option, unknown_option_message, values_of
+from sparring.config.arguments import by_flag, is_option, pairs, unknown_option_message, values_of
 from sparring.config.ranges import READERS
 from sparring.config.runs import ResumeConfig
+from sparring.config.synonyms import DEFAULT_ALGO
 from sparring.errors import ConfigError, printable
 from sparring.games.flags import initial_flags, read_rules
 from sparring.games.rules import Rules, game_names
@@ -39,6 +42,8 @@ from sparring.training.planning.settings import (
 from sparring.training.records.run import Run, check_name, folder_word
 from sparring.trusted import is_factory, is_path
 
+OF_RUNS = ("--game", "--runs", "--name", "--init", "--config", "--device", "--dry-run")
+"""Options of `train` that set nothing which a run keeps, or that a resumed run has otherwise."""
 HEAVY = "torch"
 """Module that takes seconds to load; if it is loaded already, nothing is announced."""
 Parse = Callable[[list[str], TrainConfig], TrainConfig]
@@ -102,8 +107,30 @@ def amount_of(budget: str, text: str) -> Any:
 
 def check_options(command: str, config: Any, words: list[str]) -> None:
     """Refuse an option that a command does not have, and name a similar one."""
+    if config is ResumeConfig:
+        refuse_new_settings(words)
     if error := unknown_option_message(words, config, command):
         raise ConfigError(f"{error}; see: sparring {command} --help")
+
+
+def refuse_new_settings(words: list[str]) -> None:
+    """Refuse settings of a training, which a resumed run keeps; name the command that sets them."""
+    mine, theirs = by_flag(ResumeConfig), by_flag(TrainConfig)
+    new = [(name, values) for name, values in pairs(words) if name in {*theirs} - {*mine, *OF_RUNS}]
+    if not new:
+        return
+    run, game, algo = "RUN", "GAME", DEFAULT_ALGO
+    if not is_option(words[0]):
+        config = Run.open(words[0]).config
+        run, game = words[0], ids.display_name(str(config.get("game", "")))
+        algo = str(config.get("algo", algo))
+    other = [] if algo == DEFAULT_ALGO or "--algo" in dict(new) else ["--algo", algo]
+    typed_again = chain.from_iterable([name, *values] for name, values in new)
+    again = shlex.join(["--init", run, *other, *typed_again])
+    raise ConfigError(
+        f"resume cannot change {theirs[new[0][0]].path}; a new run from these weights: "
+        f"sparring train {game} {again}"
+    )
 
 
 def shown_training(words: list[str]) -> TrainConfig:

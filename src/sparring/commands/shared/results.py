@@ -12,7 +12,7 @@ from rich.table import Table
 
 from sparring.commands.shared.printing import make_table
 from sparring.errors import ConfigError
-from sparring.games.rules import Rules
+from sparring.games.rules import Rules, game_names
 from sparring.games.stats import format_stat, main_stats
 from sparring.league.match_batch import ReplayRecorder
 from sparring.league.results import MatchResult
@@ -133,6 +133,8 @@ def distinct_lines(results: Mapping[str, MatchResult]) -> list[str]:
             text += f", intervals count {result.distinct_deals:,} of {result.deals:,} deals"
         if result.opening_plies:
             text += f"; the first {result.opening_plies} decisions of a deal are random"
+        elif result.distinct_deals < result.deals and result.game in game_names():
+            text += "; no opening is random: more games differ with --opening-plies"
         lines.append(f"distinct games  {name:{width}}  {text}")
     return lines
 

@@ -26,7 +26,7 @@ class Command:
 
 COMMANDS = (
     Command("train", "train an agent by self-play and measure it", "TrainConfig", "train"),
-    Command("resume", "continue a run where it stopped", "ResumeConfig", "train"),
+    Command("resume", "continue a run where it stopped", "ResumeConfig", "resume"),
     Command("games", "list the games, or one game's flags and sizes", "GamesConfig", "games"),
     Command("play", "play against bots or a trained agent in the terminal", "PlayConfig", "play"),
     Command("eval", "measure a policy or a bot over many games", "EvalConfig", "evaluate"),

@@ -143,6 +143,21 @@ def notes(found: Comparison) -> list[str]:
     return told
 
 
+def disagreements(found: Comparison, matches: Sequence[GroupMatch]) -> list[str]:
+    """Say where the group with the lower strength wins the matches beyond chance."""
+    told = []
+    for match in matches:
+        if match.low <= 0.5 <= match.high:
+            continue
+        won, lost = (match.one, match.two) if match.share > 0.5 else (match.two, match.one)
+        if found.strength(won).value < found.strength(lost).value:
+            told.append(
+                f"strength and matches disagree: {won.name} wins the matches against {lost.name}, "
+                f"which has more strength; strength counts {listed(found.opponents)} alone"
+            )
+    return told
+
+
 def exploited_notes(found: Comparison) -> list[str]:
     """Say what the losses to responses mean, and whose are missing or not comparable."""
     known = [one for group in found.groups for one in found.exploited(group)]

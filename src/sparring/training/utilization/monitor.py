@@ -209,11 +209,13 @@ def make_monitor(
     if not measure and not has_cache_file():
         return UtilizationMonitor(None, None)
     cache, plan = MeasurementCache(), run.plan
+    stale = [name for name in needed_entries(run) if cache.measured_under_load(name)]
     if measure:
-        cache.drop(name for name in needed_entries(run) if cache.measured_under_load(name))
+        cache.drop(stale)
     if measure and not is_measured(run, cache):
         if echo:
-            echo("measuring what this machine can do, once: about two seconds")
+            again = " again, because it was busy when it was measured before" if stale else ""
+            echo(f"measuring this machine with these settings{again}: about two seconds")
         # Without memory to measure, the run goes on without a share.
         with suppress(torch.OutOfMemoryError, MemoryError, SparringError):
             measure_all(run, cache)
