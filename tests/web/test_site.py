@@ -41,6 +41,16 @@ def test_pages_load_files_beside_them_and_nothing_inline_runs(site):
             assert (page.parent / address).exists()
 
 
+def test_pages_inside_of_a_documentation_lead_to_it(site, tmp_path):
+    link = re.compile(r'<a href="([^"]*)">Documentation</a>')
+    assert not any(link.search(page.read_text("utf-8")) for page in site.rglob("index.html"))
+    inside = tmp_path / "play"
+    write_site(inside, [WORD], home="../")
+    for page in inside.rglob("index.html"):
+        address = link.search(page.read_text("utf-8"))[1]
+        assert (page.parent / address).resolve() == tmp_path
+
+
 def test_a_network_travels_without_loss():
     packed = pack_network(load_policy(WORD))
     start = packed.index(b"\n") + 1

@@ -45,10 +45,13 @@ Files = dict[str, bytes]
 """Contents by their path in the folder."""
 
 
-def write_site(folder: Path, words: Sequence[str] = (CHAMPION,)) -> dict[str, Any]:
+def write_site(
+    folder: Path, words: Sequence[str] = (CHAMPION,), *, home: str = ""
+) -> dict[str, Any]:
     """Write the site of some agents, at most one per game; return its files with their bytes.
 
     words: agents as on the command line; `champion` stands for those of all games.
+    home: address of the documentation that holds the folder, seen from there, "" if none does.
     """
     before = check_site(folder)
     names = [name for word in words for name in spread(word)]
@@ -62,10 +65,10 @@ def write_site(folder: Path, words: Sequence[str] = (CHAMPION,)) -> dict[str, An
     files = shared_files()
     games = {}
     for game, (policy, name) in policies.items():
-        own, about = game_files(policy, name, files)
+        own, about = game_files(policy, name, files, home)
         files |= {f"{game}/{file}": content for file, content in own.items()}
         games[game] = about
-    files["index.html"] = index_page(games, files).encode()
+    files["index.html"] = index_page(games, files, home).encode()
     strange = sorted(name for name in files if name not in before and (folder / name).exists())
     if strange:
         raise ConfigError(f"{folder / strange[0]} is no file of a site of sparring; move it away")
@@ -132,7 +135,9 @@ def look_of(game: str) -> Files:
     }
 
 
-def game_files(policy: Policy, word: str, shared: Files) -> tuple[Files, dict[str, Any]]:
+def game_files(
+    policy: Policy, word: str, shared: Files, home: str = ""
+) -> tuple[Files, dict[str, Any]]:
     """Return the files of a game's folder, and the description of its agent."""
     game = policy.rules.name
     packed = pack_network(policy)  # first, as it rejects what a browser cannot run
@@ -154,7 +159,7 @@ def game_files(policy: Policy, word: str, shared: Files) -> tuple[Files, dict[st
             ("worker", "../assets/worker.js", shared["assets/worker.js"]),
         )
     }
-    files["index.html"] = game_page(about, shared, files).encode()
+    files["index.html"] = game_page(about, shared, files, home).encode()
     return files, about
 
 
@@ -190,7 +195,7 @@ def picture(policy: Policy) -> str:
 # Pages
 
 
-def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
+def game_page(about: Mapping[str, Any], shared: Files, own: Files, home: str) -> str:
     rules = about["rules"]
     title = html.escape(f"{about['agent']['name']} - {rules['title']}")
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
@@ -205,7 +210,7 @@ def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
         nav='<a href="../">Games</a>\n'
         f'<a href="#/play/{rules["name"]}" data-page="play">Play</a>\n'
         '<a href="#/replay" data-page="replay">Replay</a>\n'
-        '<a href="#/about" data-page="about">About</a>',
+        '<a href="#/about" data-page="about">About</a>' + documentation(home and f"../{home}"),
         button=THEME_BUTTON,
         body='<p class="soft loading">Setting the table …</p>\n<noscript><p class="notice">This '
         "page plays by JavaScript and WebAssembly.</p></noscript>",
@@ -214,7 +219,7 @@ def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
     )
 
 
-def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files) -> str:
+def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files, home: str) -> str:
     cards = "\n".join(card(game, about) for game, about in games.items())
     lead = (
         "Games, rules, opponents and networks run in the page itself. Nothing is installed, and "
@@ -224,12 +229,17 @@ def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files) -> str:
         head=head("Play against sparring", INDEX_POLICY, "", shared),
         more="",
         home="./",
-        nav="",
+        nav=documentation(home),
         button="",
         body=f"<h1>Play against trained agents</h1>\n<p>{lead}</p>\n"
         f'<ul class="cards">\n{cards}\n</ul>',
         end="",
     )
+
+
+def documentation(address: str) -> str:
+    """Return the link to the documentation, if there is any."""
+    return f'\n<a href="{html.escape(address)}">Documentation</a>' if address else ""
 
 
 def card(game: str, about: Mapping[str, Any]) -> str:
