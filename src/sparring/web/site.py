@@ -23,11 +23,18 @@ import sparring
 from sparring.draw.pictures.svg import draw_svg
 from sparring.errors import ConfigError
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
+from sparring.league.cage2_challenge import LEADERBOARD
 from sparring.league.one_game import play_one
 from sparring.league.players import Player
 from sparring.nets.policy import Policy
 from sparring.output_files import check_folder, writing
-from sparring.store.champions import CHAMPION, champion_games, champion_of, named_champion
+from sparring.store.champions import (
+    CHAMPION,
+    champion_games,
+    champion_of,
+    named_champion,
+    share_text,
+)
 from sparring.store.files import write_atomic
 from sparring.store.policies import load_policy
 from sparring.training.records.overview import read_json
@@ -41,6 +48,19 @@ MANIFEST = "sparring-site.json"
 GENERATOR = "sparring site"
 OWN_NAME = re.compile(r"(?:[a-z0-9_]+/)?[a-z0-9_.-]+")
 PICTURE_SEED, PICTURE_WIDTH = 5, 480
+PICTURE_TRIES = 20
+EASY = (
+    "tic_tac_toe",
+    "connect_four",
+    "skull_king",
+    "kuhhandel",
+    "laser_hockey",
+    "shogi",
+    "kuhn_poker",
+    "leduc_poker",
+    "cage2",
+)
+"""Games in the order in which a visitor grasps them; others follow."""
 Files = dict[str, bytes]
 """Contents by their path in the folder."""
 
@@ -181,11 +201,15 @@ def stamped(address: str, content: bytes) -> str:
 
 
 def picture(policy: Policy) -> str:
-    """Return a game of the agent against the best bots as one picture."""
+    """Return a game of the agent against the best bots as one picture, if possible a won one."""
     rules = policy.rules
     drawn, best = picture_of(rules), rules.bots[-1]
     players: list[Player] = [policy, *[best] * (rules.seats - 1)]
-    states = list(play_one(rules, players, PICTURE_SEED, sampled=False))
+    for seed in range(PICTURE_SEED, PICTURE_SEED + PICTURE_TRIES):
+        states = list(play_one(rules, players, seed, sampled=False))
+        own, *others = states[-1].scores
+        if all(own > other for other in others):
+            break
     if isinstance(drawn, SvgPicture):
         return drawn.svg(states[-1])
     names = (policy.name, *[best] * (rules.seats - 1))
@@ -220,7 +244,8 @@ def game_page(about: Mapping[str, Any], shared: Files, own: Files, home: str) ->
 
 
 def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files, home: str) -> str:
-    cards = "\n".join(card(game, about) for game, about in games.items())
+    inviting = sorted(games, key=lambda game: EASY.index(game) if game in EASY else len(EASY))
+    cards = "\n".join(card(game, games[game]) for game in inviting)
     lead = (
         "Games, rules, opponents and networks run in the page itself. Nothing is installed, and "
         "nothing is sent."
@@ -266,11 +291,19 @@ def strength_line(about: Mapping[str, Any]) -> str:
     whom = f"{found['opponent']}" if seats < 3 else f"{seats - 1} × {found['opponent']}"
     who = "The champion" if about["agent"]["name"] == CHAMPION else about["agent"]["name"]
     if found.get("win") is not None:
-        percent = int(1000 * found["win"]) / 10  # never rounded up
-        return f"{who} wins {percent:g} % of games against {whom}, the best bot."
+        return f"{who} wins {share_text(found['win'])} of games against {whom}, the best bot."
     if seats == 1:
-        return f"{who} scores {found['score']:.2f} in {found['opponent']}."
+        return f"{who} scores {found['score']:.2f} in {found['opponent']}{scale(about)}."
+    if found.get("low") is not None and found["low"] <= 0 <= found["high"]:
+        return f"{who} is level with {whom}, the best bot."
     return f"{who} wins {found['score']:+.3f} a game against {whom}, the best bot."
+
+
+def scale(about: Mapping[str, Any]) -> str:
+    """Return what a score of a game of one seat compares with, if that is known."""
+    if about["rules"]["name"] != "cage2":
+        return ""
+    return f" (0: no damage); the winner of that challenge had {LEADERBOARD[0].total:.2f}"
 
 
 def head(title: str, policy: str, up: str, shared: Files) -> str:
