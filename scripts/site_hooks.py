@@ -106,7 +106,7 @@ def write_games(folder: Path) -> None:
             (folder / game / "index.html").write_text(UP)
         return
     shutil.rmtree(folder)
-    write_site(folder)
+    write_site(folder, home="../")
 
 
 def linked_files(uri: str, text: str) -> list[Path]:

@@ -130,6 +130,8 @@ def test_a_demo_shows_a_game_and_names_what_comes_next(capsys: pytest.CaptureFix
     assert main(["demo", GAME, "--games", "32"]) == 0
     said = capsys.readouterr().out
     assert "champion: " in said
+    assert "who has seat 1." in said
+    assert "A game that it wins, seed 0." in said
     assert f"sparring play {GAME}" in said
 
 

@@ -11,10 +11,12 @@ import pytest
 
 from sparring.cli import main
 from sparring.errors import ConfigError
+from sparring.games.rules import Rules
+from sparring.store.champions import champion_games
 from sparring.store.policies import load_policy
 from sparring.web import description
 from sparring.web.networks import pack_network
-from sparring.web.site import MANIFEST, in_planes, write_site
+from sparring.web.site import EASY, MANIFEST, in_planes, strength_line, write_site
 
 WORD = "kuhn_poker:champion"
 
@@ -39,6 +41,36 @@ def test_pages_load_files_beside_them_and_nothing_inline_runs(site):
         for address in re.findall(r'(?:src|href)="([^"#?]*)[^"]*"', text):
             assert not re.match(r"/|[a-z]+:", address)
             assert (page.parent / address).exists()
+
+
+def test_pages_inside_of_a_documentation_lead_to_it(site, tmp_path):
+    link = re.compile(r'<a href="([^"]*)">Documentation</a>')
+    assert not any(link.search(page.read_text("utf-8")) for page in site.rglob("index.html"))
+    inside = tmp_path / "play"
+    write_site(inside, [WORD], home="../")
+    for page in inside.rglob("index.html"):
+        address = link.search(page.read_text("utf-8"))[1]
+        assert (page.parent / address).resolve() == tmp_path
+
+
+@pytest.mark.parametrize(
+    ("game", "found", "line"),
+    [
+        ("kuhn_poker", {"opponent": "nash", "score": 0.01, "low": -0.01, "high": 0.03}, "is level"),
+        ("kuhn_poker", {"opponent": "nash", "score": 0.2, "low": 0.1, "high": 0.3}, "wins +0.200"),
+        ("laser_hockey", {"opponent": "strong", "win": 0.99972}, "wins 99.97%"),
+        ("skull_king", {"opponent": "captain", "win": 0.9017}, "wins 90.2% of games against 3 × "),
+        ("cage2", {"opponent": "the challenge", "score": -45.6}, "the winner of that challenge"),
+    ],
+)
+def test_a_card_claims_no_more_than_was_measured(game, found, line):
+    rules = {"name": game, "seats": Rules(game).seats}
+    about = {"agent": {"name": "champion"}, "strength": [found], "rules": rules}
+    assert line in strength_line(about)
+
+
+def test_cards_begin_with_what_is_easy_to_grasp():
+    assert sorted(EASY) == champion_games()
 
 
 def test_a_network_travels_without_loss():

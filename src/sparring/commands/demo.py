@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparring.commands.shared.filming import result_line
@@ -33,6 +33,10 @@ from sparring.store.champions import CHAMPION, champion_games, champion_of
 
 PAUSE_S = 0.25
 """Between two lines of a game on a terminal."""
+TRIES = 20
+"""Games, of which the first that the champion wins is shown."""
+FIRST_LINES, LAST_LINES = 45, 25
+"""What is shown of a longer game."""
 ONLOOKER = -1
 
 
@@ -44,7 +48,7 @@ def run(config: DemoConfig) -> int:
     champion, rules = load_champion(game)
     threads = check_threads(config.threads or os.cpu_count() or 1)
     if not config.json:
-        echo(f"{rules.title}: the champion against {opponents_of(rules)}. Seed {config.seed}.")
+        echo(f"{rules.title}: the champion against {opponents_of(rules)}.")
         watch(champion, rules, config)
     results = play_matches(champion, rules, config, threads)
     if config.json:
@@ -67,11 +71,12 @@ def load_champion(game: str) -> tuple[Any, Rules]:
 def opponents_of(rules: Rules) -> str:
     if rules.seats == 1:
         return "the game"
-    return f"{rules.bots[-1]}{f' in {rules.seats - 1} seats' if rules.seats > 2 else ''}"
+    last = f"s 1 to {rules.seats - 1}" if rules.seats > 2 else " 1"
+    return f"{rules.bots[-1]}, who has seat{last}"
 
 
 def watch(champion: Any, rules: Rules, config: DemoConfig) -> None:
-    """Show a game of the champion, as long as `config.seconds` allow."""
+    """Show a game that the champion wins, as long as `config.seconds` allow."""
     if rules.box or rules.rows > 1:
         if game_module(rules.name, "picture"):
             echo(f"see it: sparring render {rules.name}:{CHAMPION} --out game.gif")
@@ -79,7 +84,7 @@ def watch(champion: Any, rules: Rules, config: DemoConfig) -> None:
     out, terminal = make_console(), terminal_of(rules, ONLOOKER)
     pause = PAUSE_S if sys.stdout.isatty() else 0.0
     until = time.monotonic() + config.seconds
-    for line in lines_of_game(champion, rules, config.seed):
+    for line in shown_game(champion, rules, config.seed):
         print_styled(out, [line], terminal.styles, "")
         time.sleep(pause)
         if time.monotonic() > until:
@@ -87,23 +92,40 @@ def watch(champion: Any, rules: Rules, config: DemoConfig) -> None:
             return
 
 
-def lines_of_game(champion: Any, rules: Rules, seed: int) -> Iterator[str]:
-    """Play a game with the champion in seat 0, and tell it."""
+def shown_game(champion: Any, rules: Rules, seed: int) -> list[str]:
+    """Return the first game that the champion wins, else the first, without a long middle."""
+    lines, _ = played_game(champion, rules, seed)
+    what = f"A game, seed {seed}"
+    for at in range(seed, seed + TRIES if rules.seats > 1 else seed):
+        won, scores = played_game(champion, rules, at)
+        if scores[0] > max(scores[1:]):
+            lines, what = won, f"A game that it wins, seed {at}"
+            break
+    left_out = len(lines) - FIRST_LINES - LAST_LINES
+    if left_out > 0:
+        middle = ["", f"... {left_out} lines of the game are left out ...", ""]
+        lines = [*lines[:FIRST_LINES], *middle, *lines[-LAST_LINES:]]
+    return [f"{what}. How often it wins: the table below.", *lines]
+
+
+def played_game(champion: Any, rules: Rules, seed: int) -> tuple[list[str], Sequence[float]]:
+    """Play a game with the champion in seat 0; return it line by line, and its scores."""
     state, terminal = new_state(rules, seed=seed), terminal_of(rules, ONLOOKER)
     players = with_memory([champion, rules.bots[-1]], skip_forced=rules.skip_forced)
-    yield from ["", *state.text().rstrip("\n").splitlines(), ""]
+    lines = ["", *state.text().rstrip("\n").splitlines(), ""]
     steps = 0
     while not state.over:
         steps += 1
         before = state.clone()
         action = move_of(players[min(state.seat, 1)], state)
         state.apply(action)
-        yield from (
+        lines += (
             line.replace("seat 0", CHAMPION) for line in terminal.narrate(before, action, state)
         )
-    yield from ["", *state.text().rstrip("\n").splitlines()]
+    lines += ["", *state.text().rstrip("\n").splitlines()]
     names = [CHAMPION, *[rules.bots[-1]] * (rules.seats - 1)]
-    yield result_line(rules, steps, state.end or "over", names, state.scores)
+    lines.append(result_line(rules, steps, state.end or "over", names, state.scores))
+    return lines, state.scores
 
 
 def play_matches(

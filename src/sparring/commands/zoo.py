@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -27,6 +26,7 @@ from sparring.store.champions import (
     Champion,
     champion_games,
     champion_of,
+    share_text,
 )
 
 DIFFERS = 1
@@ -85,18 +85,13 @@ def measured(one: Mapping[str, Any]) -> str:
     """Return a measurement in words."""
     if one["of"] == MATCH:
         style = f"searching @{one['style']}, " if one.get("style") else ""
-        interval = f"{share(one['low'])} .. {share(one['high'])}"
-        return f"{one['against']} {share(one['value'])} ({style}{interval})"
+        interval = f"{share_text(one['low'])} .. {share_text(one['high'])}"
+        return f"{one['against']} {share_text(one['value'])} ({style}{interval})"
     if one["of"] == SCORE:
         return f"{one['against']} {one['value']:+.3f} ({one['low']:+.3f} .. {one['high']:+.3f})"
     if one["of"] == CHALLENGE:
         return f"the challenge {one['value']:.2f} ({one['low']:.2f} .. {one['high']:.2f})"
     return f"exploitability {one['value']:.4f}, exact"
-
-
-def share(value: float) -> str:
-    """Return a share in percent; nearly all is not all."""
-    return f"{value:.1%}" if value == 1 or value < 0.9995 else f"{math.floor(value * 1e4) / 100}%"
 
 
 def exploited_text(found: Mapping[str, Any], rules: Rules) -> str:

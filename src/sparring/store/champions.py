@@ -7,6 +7,7 @@ zoo/GAME.toml its hash, recipe and measured strength, and the recipes of past ch
 from __future__ import annotations
 
 import hashlib
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -107,6 +108,11 @@ class Champion:
     def strength(self) -> Sequence[Mapping[str, Any]]:
         found: Sequence[Mapping[str, Any]] = self.entry["strength"]
         return found
+
+
+def share_text(value: float) -> str:
+    """Return a share in percent; nearly all is not all."""
+    return f"{value:.1%}" if value == 1 or value < 0.9995 else f"{math.floor(value * 1e4) / 100}%"
 
 
 def champion_games(zoo: Path | None = None) -> list[str]:

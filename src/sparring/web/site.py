@@ -23,11 +23,18 @@ import sparring
 from sparring.draw.pictures.svg import draw_svg
 from sparring.errors import ConfigError
 from sparring.games.picture import RecordedEpisode, SvgPicture, picture_of
+from sparring.league.cage2_challenge import LEADERBOARD
 from sparring.league.one_game import play_one
 from sparring.league.players import Player
 from sparring.nets.policy import Policy
 from sparring.output_files import check_folder, writing
-from sparring.store.champions import CHAMPION, champion_games, champion_of, named_champion
+from sparring.store.champions import (
+    CHAMPION,
+    champion_games,
+    champion_of,
+    named_champion,
+    share_text,
+)
 from sparring.store.files import write_atomic
 from sparring.store.policies import load_policy
 from sparring.training.records.overview import read_json
@@ -41,14 +48,30 @@ MANIFEST = "sparring-site.json"
 GENERATOR = "sparring site"
 OWN_NAME = re.compile(r"(?:[a-z0-9_]+/)?[a-z0-9_.-]+")
 PICTURE_SEED, PICTURE_WIDTH = 5, 480
+PICTURE_TRIES = 20
+EASY = (
+    "tic_tac_toe",
+    "connect_four",
+    "skull_king",
+    "kuhhandel",
+    "laser_hockey",
+    "shogi",
+    "kuhn_poker",
+    "leduc_poker",
+    "cage2",
+)
+"""Games in the order in which a visitor grasps them; others follow."""
 Files = dict[str, bytes]
 """Contents by their path in the folder."""
 
 
-def write_site(folder: Path, words: Sequence[str] = (CHAMPION,)) -> dict[str, Any]:
+def write_site(
+    folder: Path, words: Sequence[str] = (CHAMPION,), *, home: str = ""
+) -> dict[str, Any]:
     """Write the site of some agents, at most one per game; return its files with their bytes.
 
     words: agents as on the command line; `champion` stands for those of all games.
+    home: address of the documentation that holds the folder, seen from there, "" if none does.
     """
     before = check_site(folder)
     names = [name for word in words for name in spread(word)]
@@ -62,10 +85,10 @@ def write_site(folder: Path, words: Sequence[str] = (CHAMPION,)) -> dict[str, An
     files = shared_files()
     games = {}
     for game, (policy, name) in policies.items():
-        own, about = game_files(policy, name, files)
+        own, about = game_files(policy, name, files, home)
         files |= {f"{game}/{file}": content for file, content in own.items()}
         games[game] = about
-    files["index.html"] = index_page(games, files).encode()
+    files["index.html"] = index_page(games, files, home).encode()
     strange = sorted(name for name in files if name not in before and (folder / name).exists())
     if strange:
         raise ConfigError(f"{folder / strange[0]} is no file of a site of sparring; move it away")
@@ -132,7 +155,9 @@ def look_of(game: str) -> Files:
     }
 
 
-def game_files(policy: Policy, word: str, shared: Files) -> tuple[Files, dict[str, Any]]:
+def game_files(
+    policy: Policy, word: str, shared: Files, home: str = ""
+) -> tuple[Files, dict[str, Any]]:
     """Return the files of a game's folder, and the description of its agent."""
     game = policy.rules.name
     packed = pack_network(policy)  # first, as it rejects what a browser cannot run
@@ -154,7 +179,7 @@ def game_files(policy: Policy, word: str, shared: Files) -> tuple[Files, dict[st
             ("worker", "../assets/worker.js", shared["assets/worker.js"]),
         )
     }
-    files["index.html"] = game_page(about, shared, files).encode()
+    files["index.html"] = game_page(about, shared, files, home).encode()
     return files, about
 
 
@@ -176,11 +201,15 @@ def stamped(address: str, content: bytes) -> str:
 
 
 def picture(policy: Policy) -> str:
-    """Return a game of the agent against the best bots as one picture."""
+    """Return a game of the agent against the best bots as one picture, if possible a won one."""
     rules = policy.rules
     drawn, best = picture_of(rules), rules.bots[-1]
     players: list[Player] = [policy, *[best] * (rules.seats - 1)]
-    states = list(play_one(rules, players, PICTURE_SEED, sampled=False))
+    for seed in range(PICTURE_SEED, PICTURE_SEED + PICTURE_TRIES):
+        states = list(play_one(rules, players, seed, sampled=False))
+        own, *others = states[-1].scores
+        if all(own > other for other in others):
+            break
     if isinstance(drawn, SvgPicture):
         return drawn.svg(states[-1])
     names = (policy.name, *[best] * (rules.seats - 1))
@@ -190,7 +219,7 @@ def picture(policy: Policy) -> str:
 # Pages
 
 
-def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
+def game_page(about: Mapping[str, Any], shared: Files, own: Files, home: str) -> str:
     rules = about["rules"]
     title = html.escape(f"{about['agent']['name']} - {rules['title']}")
     data = json.dumps(about, ensure_ascii=False).replace("<", "\\u003c")
@@ -205,7 +234,7 @@ def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
         nav='<a href="../">Games</a>\n'
         f'<a href="#/play/{rules["name"]}" data-page="play">Play</a>\n'
         '<a href="#/replay" data-page="replay">Replay</a>\n'
-        '<a href="#/about" data-page="about">About</a>',
+        '<a href="#/about" data-page="about">About</a>' + documentation(home and f"../{home}"),
         button=THEME_BUTTON,
         body='<p class="soft loading">Setting the table …</p>\n<noscript><p class="notice">This '
         "page plays by JavaScript and WebAssembly.</p></noscript>",
@@ -214,8 +243,9 @@ def game_page(about: Mapping[str, Any], shared: Files, own: Files) -> str:
     )
 
 
-def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files) -> str:
-    cards = "\n".join(card(game, about) for game, about in games.items())
+def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files, home: str) -> str:
+    inviting = sorted(games, key=lambda game: EASY.index(game) if game in EASY else len(EASY))
+    cards = "\n".join(card(game, games[game]) for game in inviting)
     lead = (
         "Games, rules, opponents and networks run in the page itself. Nothing is installed, and "
         "nothing is sent."
@@ -224,12 +254,17 @@ def index_page(games: Mapping[str, Mapping[str, Any]], shared: Files) -> str:
         head=head("Play against sparring", INDEX_POLICY, "", shared),
         more="",
         home="./",
-        nav="",
+        nav=documentation(home),
         button="",
         body=f"<h1>Play against trained agents</h1>\n<p>{lead}</p>\n"
         f'<ul class="cards">\n{cards}\n</ul>',
         end="",
     )
+
+
+def documentation(address: str) -> str:
+    """Return the link to the documentation, if there is any."""
+    return f'\n<a href="{html.escape(address)}">Documentation</a>' if address else ""
 
 
 def card(game: str, about: Mapping[str, Any]) -> str:
@@ -256,11 +291,19 @@ def strength_line(about: Mapping[str, Any]) -> str:
     whom = f"{found['opponent']}" if seats < 3 else f"{seats - 1} × {found['opponent']}"
     who = "The champion" if about["agent"]["name"] == CHAMPION else about["agent"]["name"]
     if found.get("win") is not None:
-        percent = int(1000 * found["win"]) / 10  # never rounded up
-        return f"{who} wins {percent:g} % of games against {whom}, the best bot."
+        return f"{who} wins {share_text(found['win'])} of games against {whom}, the best bot."
     if seats == 1:
-        return f"{who} scores {found['score']:.2f} in {found['opponent']}."
+        return f"{who} scores {found['score']:.2f} in {found['opponent']}{scale(about)}."
+    if found.get("low") is not None and found["low"] <= 0 <= found["high"]:
+        return f"{who} is level with {whom}, the best bot."
     return f"{who} wins {found['score']:+.3f} a game against {whom}, the best bot."
+
+
+def scale(about: Mapping[str, Any]) -> str:
+    """Return what a score of a game of one seat compares with, if that is known."""
+    if about["rules"]["name"] != "cage2":
+        return ""
+    return f" (0: no damage); the winner of that challenge had {LEADERBOARD[0].total:.2f}"
 
 
 def head(title: str, policy: str, up: str, shared: Files) -> str:

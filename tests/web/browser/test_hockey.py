@@ -206,7 +206,7 @@ def test_a_fast_puck_is_drawn_whole_behind_the_goal(page, address):
 def test_buttons_of_a_table_are_above_the_fold(page, address, game):
     page.set_viewport_size({"width": 1280, "height": 860})
     page.goto(f"{address}/#/play/{game}?seed=3")
-    for name in ("Undo", "Hint", "New deal"):
+    for name in ("Undo", "Hint", "New game"):
         button = page.get_by_role("button", name=name)
         button.wait_for()
         box = button.bounding_box()

@@ -141,8 +141,8 @@ def test_the_network_is_the_champion_bit_for_bit(visitor, site, game):
 def test_the_index_leads_to_every_game_and_the_keys_do(visitor, site):
     visitor.goto(site)
     cards = visitor.eval_on_selector_all(".card", "(all) => all.map((a) => a.href)")
-    assert cards == [f"{site}{game}/" for game in champion_games()]
-    visitor.focus(".card >> nth=-1")
+    assert sorted(cards) == [f"{site}{game}/" for game in champion_games()]
+    visitor.focus(".card >> nth=0")
     visitor.keyboard.press("Enter")
     visitor.wait_for_url("**/tic_tac_toe/**")
     until(visitor, "window.session?.answer")
@@ -152,6 +152,18 @@ def test_the_index_leads_to_every_game_and_the_keys_do(visitor, site):
     assert log
     visitor.click("text=Games")
     visitor.wait_for_selector(".cards")
+
+
+def test_a_table_says_what_to_do(visitor, site):
+    visitor.goto(f"{site}connect_four/")
+    until(visitor, "window.session?.answer")
+    assert visitor.inner_text(".status-line") == "Your turn: click a column."
+    assert "deal" not in visitor.inner_text(".play-buttons").lower()
+    visitor.evaluate("() => window.session.choose(3)")
+    until(visitor, "window.session.moves.length === 2 && window.session.answer")
+    told = visitor.inner_text(".status-line")
+    assert told.startswith("champion: ")
+    assert told.endswith(". Your turn: click a column.")
 
 
 def test_levels_are_chosen_and_a_search_runs_in_a_worker(visitor, site):

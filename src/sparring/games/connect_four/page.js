@@ -22,6 +22,7 @@ export const page = {
     "Four of yours in a row win: across, up or diagonal. A full board without them is a draw.",
     "Click a column, or press 1 to 7.",
   ],
+  turn: "click a column",
   make(host, session) {
     const cells = Array.from({ length: COLUMNS }, () =>
       Array.from({ length: HEIGHT }, () => el("span", { class: "cell" })),

@@ -23,6 +23,7 @@ export const page = {
     "Drag a piece, or click it and then a square; dots show where it may go. With the keyboard: arrows move, Enter takes and puts down, Escape lets go, a letter (P L N S G B R) takes a piece from your hand.",
     "Moves are written as USI: 7g7f goes from file 7, rank g to rank f; + promotes, P*5e drops a pawn on 5e.",
   ],
+  turn: "drag a piece, or click it and then a square",
   make(host, session) {
     const board = new Board(host, session);
     const moving = new Moving(board, session);

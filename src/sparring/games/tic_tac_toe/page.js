@@ -14,6 +14,7 @@ export const page = {
     "Three of yours in a row win: across, down or diagonal. A full board without one is a draw.",
     "Click a square, or press 1 to 9: they lie as on a phone, 1 is the upper left.",
   ],
+  turn: "click a square",
   make(host, session) {
     const squares = Array.from({ length: 9 }, (_, action) =>
       el("button", {

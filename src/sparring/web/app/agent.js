@@ -206,7 +206,9 @@ function interval({ win, low, high, opponent }, seats) {
   );
 }
 
+// Nearly all is not all.
 function percent(share) {
+  if (share >= 0.9995 && share < 1) return `${Math.floor(10_000 * share) / 100} %`;
   return `${(100 * share).toFixed(share > 0.995 || share < 0.005 ? 1 : 0)} %`;
 }
 

@@ -13,6 +13,9 @@ import { actionName } from "/app/play/views.js";
 const MAX_ACTIONS = 8;
 const MAX_FEATURES = 48; // of a block
 
+const LEAD =
+  "What it would play and how surely, what it expects from there on, and the numbers that it sees.";
+
 export class Mind {
   // `find(seat, peek)` returns the decision to show, { state, row, played }, or null; seat null:
   // any seat. `commentators` has `names`, and `network(name)` that loads one.
@@ -41,7 +44,8 @@ export class Mind {
       "A spoiler: this is what another player knows, hidden cards included.",
     );
     this.fill();
-    this.element = panel("An agent's mind", "mind", [
+    this.element = panel("An agent's mind: how it sees the game", "mind", [
+      el("p", { class: "soft" }, LEAD),
       el(
         "div",
         { class: "mind-choice" },

@@ -11,8 +11,8 @@ import { actionName, lines, result } from "/app/play/views.js";
 const KEYS = [
   ["u", "take back your last decision"],
   ["h", "a hint: what the adviser would do"],
-  ["n", "a new deal"],
-  ["s", "the same deal again"],
+  ["n", "a new game"],
+  ["s", "the same deal or start again"],
   ["m", "an agent's mind, open or closed"],
   [".", "an agent that searches moves now"],
   ["?", "these keys"],
@@ -31,6 +31,7 @@ export class Table {
     const skipForced = Boolean(rules.skip_forced);
     this.session = new Kind(engine, { ...deal, skipForced });
     this.stepLines = []; // log lines of every step, or of every point in real time
+    this.moved = true; // since the status line last said whose turn it is
     this.build(el("h1", {}, title), { choice, more, commentators });
     this.view = page.make(this.board, this.session);
     this.session.view = this.view;
@@ -54,14 +55,17 @@ export class Table {
     this.hintButton = this.button("Hint", "h", () => this.hint());
     this.log = el("ol", { class: "log", tabindex: "0", "aria-label": "What happened" });
     this.mind = new Mind(this.game, this.session, { commentators });
-    this.keys = panel("Keys", "keys", keyList(KEYS));
+    const keys = KEYS.filter(([key]) => key !== "s" || this.repeats);
+    this.keys = panel("Keys", "keys", keyList(keys));
     const buttons = el(
       "div",
       { class: "play-buttons", role: "toolbar", "aria-label": "Game" },
       this.undoButton,
       this.hintButton,
-      this.button("Same deal", "s", () => this.again(this.session.seed)),
-      this.button("New deal", "n", () => this.again(null)),
+      this.repeats
+        ? this.button(rules.hides ? "Same deal" : "Same start", "s", () => this.repeat())
+        : "",
+      this.button("New game", "n", () => this.again(null)),
     );
     const side = el(
       "aside",
@@ -91,6 +95,16 @@ export class Table {
       el("div", { class: "play-head" }, choice ? [title, choice] : title, buttons),
       el("div", { class: "play-body" }, middle, side),
     );
+  }
+
+  // Whether the seed decides more than the draws of bots.
+  get repeats() {
+    const { rules, page } = this.game;
+    return rules.chance && !page.realtime;
+  }
+
+  repeat() {
+    return this.again(this.session.seed);
   }
 
   button(name, key, go) {
@@ -135,6 +149,7 @@ export class Table {
     this.undoButton.disabled = !session.canUndo;
     this.hintButton.disabled = !answer;
     this.status.classList.toggle("verdict", state.over);
+    if (answer && this.moved) this.showTurn();
     if (state.over) {
       const ended = result(this.game.page, state, session);
       this.showStatus(ended);
@@ -157,9 +172,19 @@ export class Table {
   async animate(before, move, after) {
     const added = lines(this.game.page, before, move, after, this.session);
     this.stepLines.push(added);
+    this.moved = true;
     this.showStatus(added.join(". "));
     this.showLog();
     await this.view.animate?.(before, move, after);
+  }
+
+  // What the person may do now, after what happened.
+  showTurn() {
+    const { turn } = this.game.page;
+    this.moved = false;
+    if (!turn) return;
+    const before = this.status.textContent;
+    this.showStatus(`${before && `${before}. `}Your turn: ${turn}.`);
   }
 
   showStatus(text) {
@@ -167,6 +192,7 @@ export class Table {
   }
 
   undo() {
+    this.moved = false; // the line says what was done
     if (!this.session.undo()) return this.showStatus("There is nothing to take back.");
     this.complaint?.remove();
     this.showStatus("Taken back.");
@@ -198,7 +224,7 @@ export class Table {
     this.complaint = el(
       "p",
       { class: "notice bad", role: "alert" },
-      `The game is stopped: ${wrong.message}. Undo, or start a new deal.`,
+      `The game is stopped: ${wrong.message}. Undo, or start a new game.`,
     );
     this.status.after(this.complaint);
   }
@@ -210,12 +236,12 @@ export class Table {
       u: () => this.undo(),
       h: () => this.hint(),
       n: () => this.again(null),
-      s: () => this.again(this.session.seed),
+      s: this.repeats && (() => this.repeat()), // else it may be a game's key
       m: () => this.mind.toggle(),
-      ".": this.thinking.active && (() => this.session.hurry()), // else it may be a game's key
+      ".": this.thinking.active && (() => this.session.hurry()),
       "?": () => this.showKeys(),
     }[event.key];
-    if (!todo || (event.key === "s" && this.game.page.realtime)) return;
+    if (!todo) return;
     event.preventDefault();
     todo();
   }

@@ -3,6 +3,7 @@
 //
 //   export const page = {
 //     rules: ["A paragraph.", ...],          the rules, explained beside the table
+//     turn: "click a square",                 optional: what a person does, for the status line
 //     realtime: 50,                           steps per second of a real-time game
 //     session: RealtimeSession,               optional: a class in place of Session
 //     make(host, session) -> view,
@@ -31,6 +32,7 @@ import { el, replace } from "/app/dom.js";
 // Any game by its text and the names of its actions.
 export const plainPage = {
   rules: [],
+  turn: "choose an action",
   make(host, session) {
     const board = el("pre", { class: "plain-board" });
     const choices = el("div", { class: "plain-choices" });
