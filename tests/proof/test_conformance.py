@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from sparring import Rules, _native
-from sparring.proof.conformance import check_chance, check_flags
+from sparring import Rules, State, _native
+from sparring.proof.conformance import check_chance, check_flags, check_hidden_information
 from sparring.proof.random_games import Broken
 
 
@@ -50,3 +50,11 @@ def test_a_member_of_config_that_nobody_can_set_is_found(game: str, named: int) 
 @pytest.mark.parametrize("game", _native.game_names())
 def test_every_member_of_config_can_be_set(game: str) -> None:
     assert "can be set" in check_flags(Rules(game), 1, 0)
+
+
+def test_a_leak_is_named_by_its_decision_and_feature(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = State.observe_bytes
+    monkeypatch.setattr(State, "observe_bytes", lambda self, seat: honest(self, 1 - seat))
+    told = r"seed \d+, decision \d+: seat [01] sees what is hidden: feature .+ changed"
+    with pytest.raises(Broken, match=told):
+        check_hidden_information(Rules("kuhn_poker"), 5, 0)

@@ -154,12 +154,16 @@ def check_hidden_information(rules: Rules, games: int, seed: int) -> str:
     for number in range(games):
         for at, (state, _) in enumerate(random_game(rules, seed + number)[::5]):
             for seat in range(rules.seats):
+                where = f"seed {seed + number}, decision {5 * at}"
                 other = state.clone()
                 other.resample_hidden(seat, seed=at)
                 pairs += 1
                 changed += other.native.serialize() != state.native.serialize()
-                same = (other.observe_bytes(seat) == state.observe_bytes(seat)).all()
-                require(bool(same), f"seed {seed + number}: seat {seat} sees what is hidden")
+                seen, again = state.observe_bytes(seat), other.observe_bytes(seat)
+                if (seen != again).any():
+                    differ = np.flatnonzero(rules.widen(seen) != rules.widen(again))
+                    what = f": feature {rules.features[differ[0]].name} changed" * bool(differ.size)
+                    raise Broken(f"{where}: seat {seat} sees what is hidden{what}")
                 if state.seat == seat:
                     require(other.legal() == state.legal(), "legal actions depend on hidden parts")
     require(changed > 0, "resampling never changed anything")
