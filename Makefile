@@ -70,7 +70,7 @@ format: install  ## Format everything, write the stub anew
 	$(BIN)/python -m nanobind.stubgen -q -m sparring._native -o src/sparring/_native.pyi
 
 docs: install  ## Write the reference, build the site into build/site
-	$(BIN)/python scripts/reference.py
+	$(BIN)/python scripts/reference_pages.py
 	$(MKDOCS) build --strict
 
 docs-serve: install  ## The site at http://127.0.0.1:8000, built anew when a page changes

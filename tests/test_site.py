@@ -27,7 +27,7 @@ LOADING = {"script": "src", "img": "src", "link": "href", "iframe": "src", "sour
 def scripts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("yaml", reason="needs the extra docs: make install")
     monkeypatch.syspath_prepend(ROOT / "scripts")
-    return importlib.import_module("reference")
+    return importlib.import_module("reference_pages")
 
 
 def build(folder: Path) -> None:

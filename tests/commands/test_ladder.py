@@ -189,7 +189,7 @@ def test_files_that_do_not_fit_are_refused_and_left_as_they_are(
     [
         ("--submit mine", "--submit needs a game"),
         ("cage2", "cage2 has one seat"),
-        ("my:make_env", "a custom environment, which has no ladder"),
+        ("my:make_env", "no module called 'my'"),
         ("tic_tac_toe --replace", "--replace goes with --submit"),
         ("tic_tac_toe --submit mine --remove random", "do not go together"),
         ("tic_tac_toe --submit carefull", "did you mean 'careful'"),

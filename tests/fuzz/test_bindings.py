@@ -97,6 +97,13 @@ def test_odd_calls_stay_inside_their_memory(tmp_path: Path) -> None:
     assert found.wrong == []
 
 
+@pytest.mark.parametrize("script", [-1, 10**6, 2**40, None, "x"])
+def test_a_script_that_nobody_registered_has_no_failure(script: Any) -> None:
+    with pytest.raises((IndexError, TypeError, ValueError)) as refused:
+        _native.take_script_failure(script)
+    assert "terminate" not in str(refused.value)
+
+
 HUGE: list[Any] = [99, -1, 2**31 - 1, -(2**31), 2**40, 2**64, 10**5000, 0.5, None, "x"]
 
 

@@ -97,7 +97,7 @@ HEADERS: list[tuple[dict[str, Any], str]] = [
     ({"game": ["tic_tac_toe"]}, "game"),
     ({"game": None}, "game"),
     ({"game": "x" * 10_000}, "game"),
-    ({"game": "nothing:here"}, "no game called"),
+    ({"game": "nothing:here"}, "no game that is here"),
     ({"config": [1]}, "config"),
     ({"config": None}, "config"),
     ({"config": {"unknown": 1}}, "no flag"),

@@ -1,4 +1,4 @@
-"""Writes the generated pages of the reference and llms.txt: python scripts/reference.py."""
+"""Writes the generated pages of the reference and llms.txt: python scripts/reference_pages.py."""
 
 from __future__ import annotations
 
