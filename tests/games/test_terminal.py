@@ -39,6 +39,12 @@ def test_what_a_word_means(typed: str, actions: list[int]) -> None:
     assert [choice.action for choice in match_choices(typed, CHOICES)] == actions
 
 
+def test_a_number_that_is_not_listed_is_no_word_of_a_name() -> None:
+    choices = [ActionChoice(1, "G1", "Green 1", number=4), ActionChoice(2, "10x", "Ten", number=5)]
+    assert match_choices("1", choices) == []
+    assert match_choices("4", choices) == choices[:1]
+
+
 def test_any_turn_game_has_a_plain_terminal() -> None:
     state = new_state("tic_tac_toe")
     terminal = Terminal(state.rules, 0)

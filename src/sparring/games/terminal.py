@@ -40,7 +40,7 @@ class ActionChoice:
 
 
 def match_choices(typed: str, choices: Sequence[ActionChoice]) -> list[ActionChoice]:
-    """Return the matching choices: by short name, number, prefix, or prefix of a word."""
+    """Return what fits: a short name or a number; else names or words that begin so."""
     word = typed.strip().lower()
     if not word:
         return []
@@ -52,7 +52,7 @@ def match_choices(typed: str, choices: Sequence[ActionChoice]) -> list[ActionCho
         [c for c in choices if c.name.lower().startswith(word)],
         [c for c in choices if any(w.startswith(word) for w in c.name.lower().split())],
     )
-    return next((fitting for fitting in readings if fitting), [])
+    return next((fitting for fitting in readings[: 2 if number >= 0 else None] if fitting), [])
 
 
 class Terminal:
