@@ -188,7 +188,7 @@ def test_a_batch_of_dictionaries_and_their_masks() -> None:
     batch = {"at": np.arange(8), "called": np.arange(1, 9), "action_mask": masks}
     np.testing.assert_array_equal(agent.predict(batch)[0], masks.argmax(axis=1))
     one = {"at": 3, "called": 8, "action_mask": masks[0]}
-    assert agent.predict(one)[0] == 2
+    assert agent.predict(one)[0] == agent.policy.predict(one)[0] == 2
     with pytest.raises(ConfigError, match=r"called is 9; it has choices 1\.\.8"):
         agent.predict({**one, "called": 9})
     with pytest.raises(ConfigError, match=r"called of .* is int64 \(3,\); it needs 1 or 8 numbers"):
