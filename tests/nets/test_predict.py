@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 
 import own_envs
 from sparring import ConfigError, Rules, new_state
@@ -17,7 +19,9 @@ from sparring.envs.gymnasium import SparringEnv
 from sparring.nets.inputs import memory_bytes_of
 from sparring.nets.make import make_net
 from sparring.nets.policy import Policy
+from sparring.nets.predict import rows_of
 from sparring.pools.custom import make_pool
+from sparring.pools.custom.rules import CustomRules
 from sparring.training.agent import Agent
 
 
@@ -131,8 +135,64 @@ def test_a_dictionary_brings_its_mask_along() -> None:
     given = {block.name: np.zeros(block.rows) for block in rules.blocks}
     only = np.eye(rules.actions)[2]
     assert agent.predict({**given, "action_mask": only})[0] == 2
-    with pytest.raises(ConfigError, match=r"gymnasium\.spaces\.flatten"):
+    with pytest.raises(ConfigError, match=r"sticks.* is missing"):
         agent.predict({"action_mask": only})
+
+
+class Seen(gymnasium.Env[Any, Any]):
+    """An environment with one observation space; it is never stepped."""
+
+    def __init__(self, space: Any) -> None:
+        self.observation_space, self.action_space = space, spaces.Discrete(4)
+
+
+LIFT = spaces.Dict(
+    {
+        "at": spaces.Discrete(8),
+        "called": spaces.Discrete(8, start=1),
+        "action_mask": spaces.MultiBinary(4),
+    }
+)
+OBSERVATIONS = {
+    "choices in a dictionary": LIFT,
+    "a choice": spaces.Discrete(16),
+    "choices": spaces.MultiDiscrete([3, 2, 4], start=[0, 5, -1]),
+    "the only choice": spaces.Dict({"at": spaces.Discrete(1), "far": spaces.Box(0, 1, (2,))}),
+    "a tuple": spaces.Tuple((spaces.Discrete(5), spaces.Box(-1, 1, (2, 2)))),
+    "nested": spaces.Dict(
+        {"hand": spaces.Dict({"card": spaces.Discrete(6)}), "table": spaces.Tuple((LIFT["at"],))}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBSERVATIONS)
+def test_an_observation_is_taken_as_the_environment_gives_it(name: str) -> None:
+    space = OBSERVATIONS[name]
+    rules = make_pool(lambda: Seen(space), 1).rules
+    saved = CustomRules(**json.loads(json.dumps(rules.plain())))
+    space.seed(3)
+    for _ in range(20):
+        obs = space.sample()
+        seen, without = obs, space
+        if isinstance(space, spaces.Dict):
+            seen = {key: obs[key] for key in obs if key != "action_mask"}
+            without = spaces.Dict({key: space[key] for key in seen})
+        rows, single = rows_of(saved, obs, saved.obs_bytes)
+        assert single
+        np.testing.assert_array_equal(rows, saved.pack(spaces.flatten(without, seen))[None])
+
+
+def test_a_batch_of_dictionaries_and_their_masks() -> None:
+    agent = agent_of(make_pool(lambda: Seen(LIFT), 1).rules)
+    masks = np.eye(4, dtype=np.int8)[[2, 0, 1, 3, 2, 0, 1, 3]]
+    batch = {"at": np.arange(8), "called": np.arange(1, 9), "action_mask": masks}
+    np.testing.assert_array_equal(agent.predict(batch)[0], masks.argmax(axis=1))
+    one = {"at": 3, "called": 8, "action_mask": masks[0]}
+    assert agent.predict(one)[0] == agent.policy.predict(one)[0] == 2
+    with pytest.raises(ConfigError, match=r"called is 9; it has choices 1\.\.8"):
+        agent.predict({**one, "called": 9})
+    with pytest.raises(ConfigError, match=r"called of .* is int64 \(3,\); it needs 1 or 8 numbers"):
+        agent.predict({**one, "called": np.zeros(3, int)})
 
 
 @pytest.mark.parametrize("asked", ["act", "predict"])

@@ -297,6 +297,14 @@ class Rules:
         """Convert masks of the environment to masks of actions; the same for built-in games."""
         return np.asarray(given)
 
+    def choices_in(self, block: str) -> int:
+        """Number of choices in a block of the environment's observations; 0: it is as flattened."""
+        return 0
+
+    def env_block(self, block: str, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Convert the choices of a block [B, choices] to its numbers; the same without choices."""
+        return given
+
     @cached_property
     def runs(self) -> list[Run]:
         """Features as runs for the native core."""

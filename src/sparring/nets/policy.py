@@ -271,6 +271,25 @@ class Policy:
             action = squash_actions(action, squash=self.net.config.squash).clip(-1, 1)
         return action, self.next_memory(network_rows, found)
 
+    def predict(
+        self,
+        observation: Any,
+        state: Bytes | None = None,
+        episode_start: npt.ArrayLike | None = None,
+        deterministic: bool = True,
+        action_masks: npt.ArrayLike | None = None,
+        *,
+        step: int = 0,
+    ) -> tuple[Any, Bytes | None]:
+        """Return an action for the environment and the next `state`, see `Agent.predict`.
+
+        step: another number for every call, if actions are sampled.
+        """
+        from sparring.nets.predict import predict
+
+        given = {"deterministic": deterministic, "action_masks": action_masks, "step": step}
+        return predict(self, observation, state, episode_start, **given)
+
     def rows(self, obs: Bytes, memory: Bytes | None = None) -> Bytes:
         """Return the network's rows: observations followed by memory."""
         if memory is None:

@@ -5,7 +5,7 @@ Rows of a pool go to `Policy.act` as they are; this module converts all other ob
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,17 +19,20 @@ Bytes = npt.NDArray[np.uint8]
 
 MASK = "action_mask"
 """Key of the legal actions in a dictionary observation."""
+WHOLE = "obs"
+"""Name of the only block of an observation without names."""
 
 
 def rows_of(rules: Rules, observation: Any, row_bytes: int) -> tuple[Bytes, bool]:
     """Return observations as rows of bytes [B, ...], and whether there was a single one.
 
-    observation: bytes as pools write them, numbers as `rules.pack` takes them (in any shape of
-        that size), or a dictionary of numbers by the names of the observation's blocks.
+    observation: as the environment returns it, bytes as pools write them, numbers as `rules.pack`
+        takes them (in any shape of that size), or a dictionary of numbers by the names of the
+        observation's blocks.
     row_bytes: length of a row that includes memory, which is accepted as well.
     """
-    if isinstance(observation, Mapping):
-        return rows_from_dict(rules, observation)
+    if isinstance(observation, Mapping) or is_tuple_or_choice(rules, observation):
+        return rows_from_parts(rules, observation)
     obs, count = np.asarray(observation), len(rules.features)
     if obs.dtype.kind in "biu" and obs.shape[-1:] in ((rules.obs_bytes,), (row_bytes,)):
         rows = np.atleast_2d(obs)
@@ -42,8 +45,18 @@ def rows_of(rules: Rules, observation: Any, row_bytes: int) -> tuple[Bytes, bool
             return pack_finite(rules, obs.reshape(1, count)), True
     raise ConfigError(
         f"observations are {obs.dtype} {obs.shape}; {rules.name} has {count} numbers each "
-        f"(gymnasium.spaces.flatten makes them), or {rules.obs_bytes} bytes as pools write them"
+        f"(gymnasium.spaces.flatten makes them, without {MASK}), or {rules.obs_bytes} bytes as "
+        "pools write them"
     )
+
+
+def is_tuple_or_choice(rules: Rules, observation: Any) -> bool:
+    """Whether an observation is the value of a Tuple, Discrete or MultiDiscrete space."""
+    first = rules.blocks[0].name
+    if first.startswith(f"{WHOLE}."):
+        return isinstance(observation, tuple)
+    choices = rules.choices_in(first) if len(rules.blocks) == 1 else 0
+    return choices > 0 and np.size(observation) == choices != len(rules.features)
 
 
 def pack_finite(rules: Rules, numbers: npt.NDArray[Any]) -> Bytes:
@@ -54,21 +67,48 @@ def pack_finite(rules: Rules, numbers: npt.NDArray[Any]) -> Bytes:
     return rules.pack(numbers)
 
 
-def rows_from_dict(rules: Rules, observation: Mapping[str, Any]) -> tuple[Bytes, bool]:
-    """Return the rows of a dictionary observation, without its mask."""
+def named_parts(
+    observation: Any, names: Container[str], name: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Parts of nested dictionaries and tuples, by the names of their blocks."""
+    if name not in names and isinstance(observation, Mapping):
+        for key, value in observation.items():
+            yield from named_parts(value, names, f"{name}.{key}" if name else str(key))
+    elif name not in names and isinstance(observation, tuple):
+        for number, value in enumerate(observation):
+            yield from named_parts(value, names, f"{name or WHOLE}.{number}")
+    else:
+        yield name or WHOLE, observation
+
+
+def rows_from_parts(rules: Rules, observation: Any) -> tuple[Bytes, bool]:
+    """Return the rows of a dictionary, tuple or choice, without its mask.
+
+    A choice is its value, as the environment gives it, or one-hot numbers.
+    """
     sizes = {block.name: block.rows * len(block.columns) for block in rules.blocks}
-    parts = {name: np.asarray(observation[name]) for name in sizes if name in observation}
-    missing = [name for name in sizes if name not in parts]
-    single = all(parts[name].size == sizes[name] for name in parts)
-    count = 1 if single or not parts else len(np.atleast_1d(next(iter(parts.values()))))
-    wrong = [name for name in parts if parts[name].size != count * sizes[name]]
-    if missing or wrong:
-        raise ConfigError(
-            f"observations: {', '.join(missing or wrong)} of {rules.name} "
-            f"{'is missing' if missing else 'has another size than its part'}; give a flat one, "
-            "as gymnasium.spaces.flatten makes it"
+    named = dict(named_parts(observation, sizes))
+    parts = {name: np.asarray(named[name]) for name in sizes if name in named}
+    if missing := [name for name in sizes if name not in parts]:
+        raise ConfigError(f"observations: {', '.join(missing)} of {rules.name} is missing")
+    either = {name: {sizes[name], rules.choices_in(name) or sizes[name]} for name in sizes}
+    mask = named.get(MASK)
+    single = np.ndim(mask) < 2 and all(parts[name].size in either[name] for name in parts)
+    count = 1 if single else len(np.atleast_1d(next(iter(parts.values()))))
+    numbers = []
+    for name, part in parts.items():
+        size = part.size // max(count, 1)
+        if part.dtype.kind not in "biuf" or size * count != part.size or size not in either[name]:
+            needs = " or ".join(f"{size:,}" for size in sorted(either[name]))
+            raise ConfigError(
+                f"observations: {name} of {rules.name} is {part.dtype} {part.shape}; it needs "
+                f"{needs} numbers for each of {count} observations"
+            )
+        block = part.reshape(count, size)
+        is_hot = size == sizes[name] and (
+            size != rules.choices_in(name) or bool((block == 1).all())
         )
-    numbers = [parts[name].reshape(count, sizes[name]) for name in sizes]
+        numbers.append(block if is_hot else rules.env_block(name, block))
     return pack_finite(rules, np.concatenate(numbers, axis=1)), single
 
 

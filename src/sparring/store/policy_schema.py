@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sparring.extras import has_torch
@@ -39,7 +39,7 @@ MAX_SIZE = 2**22
 
 SIZE = integer(0, MAX_SIZE)
 HEAD_NAME = string_matching(r"[A-Za-z]\w{0,60}", "the name of a head")
-LAYOUT_PART = list_of(any_value, 5)
+LAYOUT_PART = list_of(any_value, 6)
 BOUNDS = object_with(
     {
         "low": list_of(number, MAX_SIZE),
@@ -130,7 +130,7 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
         **{f"foreign.{key}": custom[key] for key in ("numbers", "actions") if custom},
         **{f"heads.{head}": width for head, width in (meta.get("heads") or {}).items()},
     }
-    shapes = [tuple(part[4]) for part in custom.get("parts", ()) if part[4:]]
+    shapes = [tuple(part[4]) for part in custom.get("parts", ()) if any(part[4:5])]
     if shapes and has_torch():  # without it no network reads pixels
         from sparring.nets.pixels import PIXEL_NETS
 
@@ -143,22 +143,34 @@ def check_policy(meta: Any, weights: Mapping[str, Tensor] | None) -> None:
             raise ValueError(f"{where} is {count:,}, more than its {num_weights:,} weights allow")
 
 
+def check_forms(where: str, count: int, kind: str, forms: Sequence[Any]) -> None:
+    """Raise ValueError unless a part's numbers have its shape, and its choices if it has any."""
+    for shape in forms[:1]:
+        list_of(integer(1, MAX_SIZE), 4)(shape, f"{where}[4]")
+        pixels = len(shape) > 1 and math.prod(shape) == count and kind == "uint8"
+        if not pixels and (shape or len(forms) == 1):
+            raise ValueError(f"{where} has a shape that its {count} numbers do not have")
+    for choices in forms[1:]:
+        list_of(list_of(integer(-(2**63)), 2), MAX_SIZE)(choices, f"{where}[5]")
+        if any(len(one) != 2 or one[0] < 1 for one in choices) or (
+            sum(one[0] for one in choices) != count
+        ):
+            raise ValueError(f"{where} has choices that its {count} numbers do not have")
+
+
 def check_custom(custom: Mapping[str, Any]) -> None:
     """Raise ValueError unless the sizes of a custom environment are consistent."""
     parts = custom.get("parts", ())
     for at, part in enumerate(parts):
         where = f"foreign.parts[{at}]"
-        if len(part) not in (4, 5):
+        if len(part) not in (4, 5, 6):
             raise ValueError(f"{where} has {len(part)} entries, not name, count, type and divisor")
-        name, count, kind, divisor, *shape = part
+        name, count, kind, divisor, *rest = part
         string(name, where)
         SIZE(count, where)
         string_matching("float32|uint8", "float32 or uint8")(kind, where)
         number(divisor, where)
-        if shape:
-            list_of(integer(1, MAX_SIZE), 4)(shape[0], f"{where}[4]")
-            if len(shape[0]) < 2 or math.prod(shape[0]) != count or kind != "uint8":
-                raise ValueError(f"{where} has a shape that its {count} numbers do not have")
+        check_forms(where, count, kind, rest)
     total = sum(part[1] for part in parts)
     if parts and total != custom["numbers"]:
         raise ValueError(f"foreign.parts has {total} numbers, foreign.numbers {custom['numbers']}")

@@ -260,7 +260,19 @@ def parts_of(space: Any, name: str = "") -> Iterator[LayoutPart]:
     count = int(spaces.flatdim(space))
     if count:
         stored = storage_of(space)
-        yield LayoutPart(name or ALL, count, *stored, shape_of(space) if PIXEL in stored else ())
+        shape = shape_of(space) if PIXEL in stored else ()
+        yield LayoutPart(name or ALL, count, *stored, shape, one_hot_choices(space))
+
+
+def one_hot_choices(space: Any) -> tuple[tuple[int, int], ...]:
+    """Count and first value of every choice that is flattened as one-hot numbers."""
+    spaces = library("gymnasium").spaces
+    if isinstance(space, spaces.Discrete):
+        return ((int(space.n), int(space.start)),)
+    if isinstance(space, spaces.MultiDiscrete):
+        counts, firsts = np.ravel(space.nvec), np.ravel(space.start)
+        return tuple((int(n), int(first)) for n, first in zip(counts, firsts, strict=True))
+    return ()
 
 
 def storage_of(space: Any) -> tuple[str, float]:

@@ -63,10 +63,28 @@ class LayoutPart:
     """Networks see the value divided by this; 255 for pixels."""
     shape: tuple[int, ...] = ()
     """Of pixels, see `Pixels`; () for other numbers."""
+    choices: tuple[tuple[int, int], ...] = ()
+    """Count and first value of every choice of a Discrete or MultiDiscrete space, else ()."""
 
     def plain(self) -> list[Any]:
         plain: list[Any] = [self.name, self.count, self.dtype, self.divisor]
+        if self.choices:
+            return [*plain, list(self.shape), [list(choice) for choice in self.choices]]
         return [*plain, list(self.shape)] if self.shape else plain
+
+    def one_hot(self, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Turn the values of choices [B, choices] into the numbers of this part [B, count]."""
+        numbers = np.zeros((len(given), self.count), np.float32)
+        offset = 0
+        for values, (count, first) in zip(given.T, self.choices, strict=True):
+            for value in values[~np.isin(values, np.arange(first, first + count))][:1]:
+                raise ConfigError(
+                    f"observations: {self.name} is {value}; it has choices "
+                    f"{first}..{first + count - 1}"
+                )
+            numbers[np.arange(len(given)), offset + values.astype(np.intp) - first] = 1
+            offset += count
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -189,7 +207,14 @@ def read_layout(
     if not parts:
         return plain_layout(numbers)
     read = tuple(
-        LayoutPart(str(name), int(count), str(kind), float(by), tuple(*shape))
-        for name, count, kind, by, *shape in parts
+        LayoutPart(
+            str(name),
+            int(count),
+            str(kind),
+            float(by),
+            tuple(rest[0]) if rest else (),
+            tuple((int(one), int(first)) for one, first in rest[1]) if rest[1:] else (),
+        )
+        for name, count, kind, by, *rest in parts
     )
     return ObsLayout(read, tuple(names))

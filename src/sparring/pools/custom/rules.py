@@ -17,7 +17,7 @@ from sparring.games.stats import Stat
 from sparring.pools.custom.bounds import Bounds, read_bounds
 from sparring.pools.custom.choices import Choices, read_choices
 from sparring.pools.custom.encoding import Encoding, env_attribute
-from sparring.pools.custom.layout import ObsLayout, Pixels, read_layout
+from sparring.pools.custom.layout import LayoutPart, ObsLayout, Pixels, read_layout
 
 DECLARED = ("zero_sum", "perfect_information")
 """Attributes by which an env declares what a search relies on: two seats of which one wins what the
@@ -141,6 +141,19 @@ class CustomRules(Rules):
         """Turn masks of an env into those of actions; of several choices, see `Choices`."""
         mask = np.asarray(given)
         return self.choices.masks(mask) if self.choices else mask
+
+    def choices_in(self, block: str) -> int:
+        """Number of choices in a part of the env's observations."""
+        return len(self._parts_by_name[block].choices)
+
+    def env_block(self, block: str, given: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Turn the choices of a part [B, choices] into its numbers; others stay as they are."""
+        part = self._parts_by_name[block]
+        return part.one_hot(given) if part.choices else given
+
+    @cached_property
+    def _parts_by_name(self) -> dict[str, LayoutPart]:
+        return {part.name: part for part in self.layout.parts}
 
     @cached_property
     def blocks(self) -> tuple[FeatureBlock, ...]:

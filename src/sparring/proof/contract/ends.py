@@ -71,6 +71,8 @@ def forbidden_actions(make: Make, scripts: Sequence[Script], log: FindingLog) ->
     if not candidates:
         log.ok("forbidden actions", "there are none")
         return
+    # In the last step a time limit may end the episode, whatever the action is.
+    candidates = [one for one in candidates if one[1] < len(one[0].actions) - 1] or candidates
     chosen = [candidates[i] for i in np.linspace(0, len(candidates) - 1, FORBIDDEN).astype(int)]
     outcomes, first = Counter[str](), ""
     for script, step, who, number in chosen:
