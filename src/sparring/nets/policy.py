@@ -287,8 +287,8 @@ class Policy:
         """
         from sparring.nets.predict import predict
 
-        given = {"deterministic": deterministic, "action_masks": action_masks, "step": step}
-        return predict(self, observation, state, episode_start, **given)
+        given: dict[str, Any] = {"deterministic": deterministic, "action_masks": action_masks}
+        return predict(self, observation, state, episode_start, **given, step=step)
 
     def rows(self, obs: Bytes, memory: Bytes | None = None) -> Bytes:
         """Return the network's rows: observations followed by memory."""

@@ -6,14 +6,13 @@ Rows of a pool go to `Policy.act` as they are; this module converts all other ob
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from sparring.errors import ConfigError
 from sparring.games.rules import Rules
-from sparring.nets.policy import Policy
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -21,6 +20,24 @@ MASK = "action_mask"
 """Key of the legal actions in a dictionary observation."""
 WHOLE = "obs"
 """Name of the only block of an observation without names."""
+
+
+class Decider(Protocol):
+    """What predictions need of a policy."""
+
+    name: str
+
+    @property
+    def rules(self) -> Rules: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    def initial_memory(self, rows: int) -> Bytes: ...
+
+    def decide(
+        self, obs: Bytes, mask: Any, memory: Bytes, *, greedy: bool, step: int
+    ) -> tuple[Any, Bytes]: ...
 
 
 def rows_of(rules: Rules, observation: Any, row_bytes: int) -> tuple[Bytes, bool]:
@@ -92,7 +109,7 @@ def rows_from_parts(rules: Rules, observation: Any) -> tuple[Bytes, bool]:
     if missing := [name for name in sizes if name not in parts]:
         raise ConfigError(f"observations: {', '.join(missing)} of {rules.name} is missing")
     either = {name: {sizes[name], rules.choices_in(name) or sizes[name]} for name in sizes}
-    mask = named.get(MASK)
+    mask: Any = named.get(MASK)
     single = np.ndim(mask) < 2 and all(parts[name].size in either[name] for name in parts)
     count = 1 if single else len(np.atleast_1d(next(iter(parts.values()))))
     numbers = []
@@ -127,7 +144,7 @@ def to_masks(rules: Rules, action_masks: Any, count: int) -> Bytes | None:
 
 
 def predict(
-    policy: Policy,
+    policy: Decider,
     observation: Any,
     state: Any = None,
     episode_start: Any = None,
