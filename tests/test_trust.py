@@ -337,6 +337,16 @@ def test_changed_code_asks(mine: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "whose code has changed since you named it" in complaint(capsys)
 
 
+def test_code_that_is_not_found_is_no_changed_code(
+    mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = train_mine(mine)
+    mine.unlink()
+    assert typed(f"eval {run} --games 2") == 2
+    told = complaint(capsys)
+    assert "not found from here" in told and "--trust" not in told and "changed" not in told
+
+
 def test_another_user_is_asked(
     mine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

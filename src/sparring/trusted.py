@@ -31,8 +31,10 @@ _allowed: set[str] = set()
 """Factories that the user named for this process."""
 _remembered: set[str] = set()
 """Factories that the user named earlier, for a file that this process has read."""
-_refused_for: dict[str, tuple[str, bool]] = {}
-"""Refused factories: the file that names each, and whether its code has changed since."""
+_refused_for: dict[str, tuple[str, str]] = {}
+"""Refused factories: the file that names each, and why one that was named before is refused."""
+CHANGED = "whose code has changed since you named it"
+NOT_FOUND = "which is not found from here; run this in the folder that has it"
 _use_remembered = True
 """Whether remembered names count. A server turns it off: anyone may send it requests."""
 
@@ -110,11 +112,12 @@ def check_trusted(word: str, what: str) -> None:
     word = absolute_name(word)
     if word in _allowed or word in _remembered:
         return
-    file, changed = _refused_for.get(word, ("", False))
+    file, refused = _refused_for.get(word, ("", ""))
     asks = f"{file} asks for {what} {word}" if file else f"{what} {word}"
     why = f"{'an address' if is_address(word) else 'code'} that you have not named"
-    if changed:
-        why = "whose code has changed since you named it"
+    if refused == NOT_FOUND:
+        raise UntrustedError(f"{asks}, {NOT_FOUND}")
+    why = refused or why
     raise UntrustedError(f"{asks}, {why}; to use it: --trust {word} (in Python: trust={word!r})")
 
 
@@ -134,7 +137,8 @@ def allow_remembered(source: Path, values: Any) -> None:
         if code and remembered[word] == code:
             _remembered.add(word)
         else:
-            _refused_for[word] = (str(source), word in remembered)
+            why = CHANGED if code else NOT_FOUND
+            _refused_for[word] = (str(source), why if word in remembered else "")
     remember(source, words & _allowed)
 
 
