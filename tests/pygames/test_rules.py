@@ -191,6 +191,13 @@ def test_code_runs_only_if_the_user_named_it(tmp_path: Path) -> None:
     assert is_env(f"{file}:Rules")
 
 
+def test_a_call_from_python_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "called_rules.py"
+    file.write_text((FOLDER / "connect_four.py").read_text())
+    pool = sparring.Pool(f"{file}:ConnectFour", 2, seed=1, threads=1)
+    assert pool.rules.actions == 7
+
+
 def test_a_class_that_is_no_game_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other_class.py"
     file.write_text("class Rules:\n    pass\n")

@@ -152,11 +152,12 @@ def check_hidden_information(rules: Rules, games: int, seed: int) -> str:
         return "nothing is hidden"
     pairs = changed = 0
     for number in range(games):
-        for at, (state, _) in enumerate(random_game(rules, seed + number)[::5]):
+        positions = list(enumerate(random_game(rules, seed + number)))
+        for at, (state, _) in positions[number % 5 :: 5]:  # other decisions in every game
             for seat in range(rules.seats):
-                where = f"seed {seed + number}, decision {5 * at}"
+                where = f"seed {seed + number}, decision {at}"
                 other = state.clone()
-                other.resample_hidden(seat, seed=at)
+                other.resample_hidden(seat, seed=1000 * (seed + number) + 8 * at + seat)
                 pairs += 1
                 changed += other.native.serialize() != state.native.serialize()
                 seen, again = state.observe_bytes(seat), other.observe_bytes(seat)
@@ -205,11 +206,11 @@ def check_saved_states(rules: Rules, games: int, seed: int) -> str:
             where = f"seed {seed + number}, decision {at}"
             require(state.native.check() == "", f"{where}: {state.native.check()}")
             positions += 1
-            if at % 5 or not rules.hides:
+            if (at - number) % 5 or not rules.hides:
                 continue
             for seat in range(rules.seats):
                 other = state.clone()
-                other.resample_hidden(seat, seed=at)
+                other.resample_hidden(seat, seed=1000 * (seed + number) + 8 * at + seat)
                 require(other.native.check() == "", f"{where}, resampled: {other.native.check()}")
     return f"{total} bytes, {positions} positions"
 

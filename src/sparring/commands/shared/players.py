@@ -23,6 +23,7 @@ from sparring.store.lookup import (
     split_style,
     style_of_champion,
 )
+from sparring.trusted import absolute_name
 
 if TYPE_CHECKING:
     from sparring.config.commands import PlayConfig
@@ -56,7 +57,7 @@ def find_game(
         return rules or read_rules(game_of_players(found.values()), flags), {}
     named = full_name(trained, game)
     policy, played = load_with_flags(named, flags, threads, name=split_style(trained)[0])
-    if game not in ("", played.name):
+    if game and absolute_name(game) != played.name:
         raise ConfigError(f"{trained} plays {played.name}, not {game}")
     return played, {trained: policy}
 
