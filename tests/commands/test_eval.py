@@ -274,10 +274,10 @@ def test_an_agent_that_draws_opens_in_several_ways_and_repeats_by_seed(
 
 def test_agents_and_bots_sit_together(play: Any, folder: Path) -> None:
     words = f"skull_king --set num_players=3 --set rounds=1 --against random,{folder / 'three'}"
-    shown = play(f"{words} --seed 2", "?\n" + ANY)
+    shown = play(f"{words} --seed 2", "?\n" + ANY * 2)
     assert f"{folder / 'three'} would choose: bid" in shown
     assert "Final standings:" in shown
-    shown = play(f"{folder / 'three'} --set rounds=1 --set skip_forced=1 --seed 2", ANY)
+    shown = play(f"{folder / 'three'} --set rounds=1 --set skip_forced=1 --seed 2", ANY * 2)
     assert "You sit in seat 0 of 3" in shown
     assert "Final standings:" in shown
 
