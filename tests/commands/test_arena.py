@@ -169,7 +169,7 @@ def test_parts_of_a_match_join_to_the_whole() -> None:
     [
         ("random --game tic_tac_toe", "needs at least two players, this is random"),
         ("--game tic_tac_toe", "needs at least two players"),
-        ("random", "15 games have random: cage2, "),
+        ("random", " games have random: cage2, "),
         ("careful captain", "these bots play no game together"),
         ("random bot:random --game tic_tac_toe", "random is given twice"),
         ("one one random", "one is given twice"),
